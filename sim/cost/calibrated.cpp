@@ -57,7 +57,19 @@ int divided_dimension(const Kernel& kernel, bool sums, bool eight_bits) {
 // Bounds of a pass by the range that they hold for: sizes and degrees, from low to high.
 using KnownBounds = std::map<std::tuple<double, double, int, int>, double>;
 
+// A grouped product of a mixture, whose experts several replicas share: fewer of them, each with the rows of all. `grows`:
+// the dimension of rows.
+void share_experts(Kernel& kernel, const Shard& shard, int grows) {
+  constexpr int kBatch = 0;
+  const double experts = static_cast<double>(shard.replicas) * (shard.by_expert ? shard.degree : 1);
+  kernel.shape[kBatch] = std::max(1.0, kernel.shape[kBatch] / experts);
+  kernel.shape[static_cast<std::size_t>(grows)] *= shard.replicas;
+}
+
 void divide(Kernel& kernel, const Shard& shard, bool eight_bits) {
+  if (shard.by_expert) {
+    return;
+  }
   const bool matrix = row_of(row_of(kernel.op).kind).matrix;
   if (kernel.op == KernelOp::attention) { // every rank that shares its heads has the samples of all of them
     kernel.shape[0] *= shard.heads;
@@ -165,7 +177,8 @@ private:
   static double least_of_pass(const Operator& what, const Pass& pass, KernelPass which, const DeviceType& type,
                               Precision precision, Seconds gap, const PartRange& range) {
     const Shard shard{range.least_degree, 1.0 / range.least_degree};
-    const Pass part = pass_of_shard(pass, shard);
+    Pass part = pass_of_shard(pass, shard);
+    part.moved_parameters *= what.active < 1 ? 0 : 1; // others may have a mixture's experts
     const auto shapes = roofline_time(part, what.kind, type, range.high, precision, what.products);
     const double roofline = shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high
                                    : std::numeric_limits<double>::infinity();
@@ -203,6 +216,11 @@ private:
                                                       const PartRange& range, bool sums) {
     const Precision format = what.products.value_or(precision);
     KernelRange kernels{kernel_of(call, which, format, range.low), kernel_of(call, which, format, range.high)};
+    if (what.active < 1 && call.op == KernelOp::gemm) { // its experts are on as many devices as there are, at most
+      const double experts = kernels.high.shape[0];
+      kernels.low.shape[0] = std::min(1.0, experts);
+      kernels.high.shape[static_cast<std::size_t>(call.grows)] *= std::max(1.0, experts);
+    }
     divide(kernels.low, {range.most_degree, 1.0 / range.most_degree, sums}, what.products.has_value());
     divide(kernels.high, {range.least_degree, 1.0 / range.least_degree, sums}, what.products.has_value());
     return stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, range.high / range.least_degree);
@@ -233,6 +251,9 @@ private:
     PassTime sum;
     for (const KernelCall& call : pass.calls) {
       Kernel kernel = kernel_of(call, which, what.products.value_or(precision), samples);
+      if (call.op == KernelOp::gemm && (shard.replicas > 1 || shard.by_expert)) {
+        share_experts(kernel, shard, call.grows);
+      }
       divide(kernel, shard, what.products.has_value());
       const auto one = predicted(*type.fits, kernel, shard.rounds);
       if (!one) {

@@ -29,6 +29,8 @@ struct Shard {
                   ///< samples that it is asked for
   int rounds = 1; ///< of attention: kernels, one after another, each on so small a part of the tokens, of so many times
                   ///< the samples that it is asked for
+  int replicas = 1;       ///< of a mixture: those that share its experts, each of which has the rows of all of them
+  bool by_expert = false; ///< of a mixture: the degree, too, divides its experts
   bool operator==(const Shard&) const = default;
 };
 

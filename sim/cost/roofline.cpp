@@ -29,7 +29,7 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
 Pass pass_of_shard(const Pass& pass, const Shard& shard) {
   return {.flops = pass.flops / shard.degree,
           .moved_elements = pass.moved_elements * shard.activations * shard.rounds,
-          .moved_parameters = pass.moved_parameters / shard.degree,
+          .moved_parameters = pass.moved_parameters / (shard.degree * static_cast<double>(shard.replicas)),
           .kernels = pass.kernels * shard.rounds,
           .casts = pass.casts,
           .cast_bytes = pass.cast_bytes * shard.activations};
@@ -71,7 +71,17 @@ public:
   // Launches and parameters are the same for any size; a degree divides neither launches nor, at times, activations.
   std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
                                       const AnyPart& part) const override {
-    return least_of_whole(*this, op, type, precision, part);
+    const Operator& what = model_.operators[static_cast<std::size_t>(op)];
+    if (what.active == 1) {
+      return least_of_whole(*this, op, type, precision, part);
+    }
+    ModelGraph shared; // of a mixture, whose weights others may have
+    shared.operators = {what};
+    for (Pass* pass : {&shared.operators[0].forward, &shared.operators[0].backward_input,
+                       &shared.operators[0].backward_weight}) {
+      pass->moved_parameters = 0;
+    }
+    return least_of_whole(RooflineModel(shared), 0, type, precision, part);
   }
 
   bool alike(OperatorId a, OperatorId b) const override {

@@ -35,6 +35,9 @@ std::vector<std::vector<std::int32_t>> team_places(const StageAxes& axes, Axis a
   } else if (axis == Axis::context) {
     stride = size * static_cast<std::size_t>(axes.context.heads);
     size = static_cast<std::size_t>(axes.context.loops());
+  } else if (axis == Axis::experts) {
+    stride = static_cast<std::size_t>(axes.experts.tensor);
+    size = static_cast<std::size_t>(axes.experts.ranks);
   }
   std::vector<std::vector<std::int32_t>> teams;
   for (std::size_t place = 0; place < devices && size > 1; ++place) {

@@ -153,6 +153,20 @@ void check_context(const Stage& stage, std::size_t s, std::vector<std::string>& 
   }
 }
 
+// Whole groups of replicas share experts, and have equal shares of samples.
+void check_experts(const Stage& stage, std::size_t s, std::vector<std::string>& defects) {
+  const auto& [ranks, tensor] = stage.experts;
+  if (ranks == 1) {
+    return;
+  }
+  if (stage.devices.size() % (static_cast<std::size_t>(ranks) * tensor) != 0) {
+    defects.push_back(stage_name(s) + ": expert_parallel " + std::to_string(ranks) + " does not divide its " +
+                      std::to_string(stage.devices.size()) + " devices");
+  } else if (!stage.shares.empty() || stage.in_turn) {
+    defects.push_back(stage_name(s) + ": replicas that share experts must have equal shares");
+  }
+}
+
 void check_devices(const Stage& stage, std::size_t s, const Platform& platform, std::vector<std::string>& defects) {
   if (stage.devices.empty()) {
     defects.push_back(stage_name(s) + " has no device");
@@ -165,6 +179,7 @@ void check_devices(const Stage& stage, std::size_t s, const Platform& platform, 
     return;
   }
   check_context(stage, s, defects);
+  check_experts(stage, s, defects);
   const double sum = std::accumulate(stage.shares.begin(), stage.shares.end(), 0.0);
   const bool positive = std::all_of(stage.shares.begin(), stage.shares.end(), [](double share) { return share > 0; });
   if (!stage.shares.empty() && (stage.shares.size() != stage.replicas() || !positive || std::abs(sum - 1) > 1e-9)) {
@@ -185,11 +200,11 @@ void check_axes(const Plan& plan, const ModelGraph& model, std::vector<std::stri
       if (stage.tensor_rule != TensorRule::megatron) {
         defects.push_back(stage_name(s) + " has a tensor_rule with a tensor_parallel of 1; allowed: from 2 on");
       }
-      if (stage.context.ranks == 1) {
+      if (stage.context.ranks * stage.experts.ranks == 1) {
         continue;
       }
     }
-    if (stage.tensor_rule == TensorRule::search && stage.context.ranks == 1) {
+    if (stage.tensor_rule == TensorRule::search && stage.context.ranks * stage.experts.ranks == 1) {
       continue; // always finds letters: in the end none
     }
     const auto program = stage_program(model, stage.operators, stage.axes());

@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-enum class Purpose { tensor, data, pipeline, norm };
+enum class Purpose { pass, data, pipeline, norm };
 
 // Groups of devices by what they exchange, each once.
 class Groups {
@@ -73,8 +73,14 @@ std::map<DeviceId, int> communicators_of(const PlanCost& cost, bool clips_gradie
   for (const StageCost& stage : cost.stages) {
     const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
     const std::size_t replicas = replicas_of(stage);
-    for (std::size_t replica = 0; replica < replicas; ++replica) {
-      groups.add(Purpose::tensor, devices_of(stage, replica * degree, 1, degree));
+    for (const Axis axis : kPassAxes) {
+      for (const auto& places : team_places(stage.axes, axis, stage.replicas.size())) {
+        std::vector<DeviceId> devices;
+        for (const std::int32_t place : places) {
+          devices.push_back(stage.replicas[place].device);
+        }
+        groups.add(Purpose::pass, std::move(devices));
+      }
     }
     const std::size_t sharing = stage.zero == Zero::none ? replicas : static_cast<std::size_t>(stage.sharing);
     for (std::size_t rank = 0; rank < degree; ++rank) {
@@ -83,6 +89,10 @@ std::map<DeviceId, int> communicators_of(const PlanCost& cost, bool clips_gradie
       }
       for (std::size_t place = 0; place < sharing; ++place) { // what holds the same in each group
         groups.add(Purpose::data, devices_of(stage, place * degree + rank, sharing * degree, replicas / sharing));
+      }
+      const auto apart = static_cast<std::size_t>(stage.axes.expert_replicas()); // replicas with other experts
+      for (std::size_t place = 0; apart > 1 && place < apart; ++place) {
+        groups.add(Purpose::data, devices_of(stage, place * degree + rank, apart * degree, replicas / apart));
       }
     }
   }

@@ -41,29 +41,44 @@ Seconds slowest_transfer(const Problem& problem, const StageCost& from, const St
   return worst;
 }
 
+// What ranks of one number reduce among themselves, or, where replicas share states, reduce and gather.
+Seconds seconds_among(const Problem& problem, const StageCost& cost, const std::vector<DeviceId>& ranks, Bytes bytes) {
+  if (ranks.size() < 2 || bytes.value == 0) {
+    return Seconds{0};
+  }
+  const auto seconds_by = [&](CollectiveKind kind) {
+    if (problem.training.all_reduce == &kHopByHop) {
+      return seconds_of({kind, ring_of(ranks, problem.router), bytes});
+    }
+    const std::vector<Way> ways = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
+    return seconds_of(fastest_of(ways, bytes).flows, bytes);
+  };
+  if (cost.zero == Zero::none) {
+    return seconds_by(CollectiveKind::all_reduce);
+  }
+  // Gathered parameters have as many bytes as the gradients.
+  return (problem.training.sharding.gathers_units() ? Seconds{0} : seconds_by(CollectiveKind::all_gather)) +
+         (cost.units.empty() ? seconds_by(CollectiveKind::reduce_scatter) : Seconds{0});
+}
+
 Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
-  Seconds slowest;
-  for (int rank = 0; rank < stage.tensor_parallel; ++rank) {
+  const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+  const auto replicas = static_cast<std::size_t>(cost.axes.expert_replicas());
+  const auto every = [&](std::size_t first, std::size_t step) {
     std::vector<DeviceId> ranks;
-    for (std::size_t i = rank; i < stage.devices.size(); i += stage.tensor_parallel) {
+    for (std::size_t i = first; i < stage.devices.size(); i += step) {
       ranks.push_back(stage.devices[i]);
     }
-    const auto seconds_by = [&](CollectiveKind kind) {
-      if (problem.training.all_reduce == &kHopByHop) {
-        return seconds_of({kind, ring_of(ranks, problem.router), cost.gradients});
-      }
-      const std::vector<Way> ways = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
-      return seconds_of(fastest_of(ways, cost.gradients).flows, cost.gradients);
-    };
-    // Gathered parameters have as many bytes as the gradients.
-    Seconds seconds;
-    if (cost.zero == Zero::none) {
-      seconds = seconds_by(CollectiveKind::all_reduce);
-    } else {
-      seconds += problem.training.sharding.gathers_units() ? Seconds{0} : seconds_by(CollectiveKind::all_gather);
-      seconds += cost.units.empty() ? seconds_by(CollectiveKind::reduce_scatter) : Seconds{0};
+    return ranks;
+  };
+  Seconds slowest;
+  for (std::size_t rank = 0; rank < degree; ++rank) {
+    Seconds of_experts;
+    for (std::size_t replica = 0; replica < replicas && cost.expert_gradients.value > 0; ++replica) {
+      of_experts = std::max(of_experts, seconds_among(problem, cost, every(replica * degree + rank, replicas * degree),
+                                                      cost.expert_gradients));
     }
-    slowest = std::max(slowest, seconds);
+    slowest = std::max(slowest, seconds_among(problem, cost, every(rank, degree), cost.gradients) + of_experts);
   }
   return slowest + (cost.units.empty() ? Seconds{0} : wait_for_units(problem, stage, cost));
 }

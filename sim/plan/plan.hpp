@@ -33,10 +33,11 @@ struct Stage {
   Recompute recompute = Recompute::none;
   std::vector<OperatorId> recomputed; ///< for a selective stage: the operators that run forward again, ascending
   Context context{};                  ///< replicas that share tokens
+  Experts experts{};                  ///< ranks, across replicas, that share experts
   bool in_turn = false;               ///< replicas take whole micro-batches in turn instead of a share of each
   int streams = 0;                    ///< streams of the device on which its kernels run; 0: as the training says
 
-  StageAxes axes() const { return {tensor_parallel, sequence_parallel, tensor_rule, context}; }
+  StageAxes axes() const { return {tensor_parallel, sequence_parallel, tensor_rule, context, experts}; }
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
     return in_turn ? 1.0 : shares.empty() ? 1.0 / static_cast<double>(replicas()) : shares[replica];

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "sim/base/improves.hpp"
+#include "sim/plan/expert_loads.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 #include "sim/plan/token_loads.hpp"
@@ -63,63 +64,111 @@ Sums group_times(const std::shared_ptr<const GroupPasses>& passes) {
           .passes = passes};
 }
 
-// What falls to each loop of the context axis of each operator, to an equal share; nothing where all have equal ones.
-std::vector<std::vector<double>> loads_of_loops(const Problem& problem, const Stage& stage) {
-  const auto loops = static_cast<std::size_t>(stage.context.loops());
-  std::vector<std::vector<double>> loads(loops, std::vector<double>(stage.operators.size(), 1.0));
-  std::vector<std::pair<AttentionMask, std::vector<double>>> known;
-  bool equal = true;
-  for (std::size_t at = 0; at < stage.operators.size() && loops > 1; ++at) {
-    const std::optional<AttentionMask>& mask = problem.model.operators[stage.operators[at]].mask;
-    if (!mask) {
-      continue;
+// What falls to a replica of each operator, to an equal share, where replicas that share tokens or experts have unlike
+// loads: of attention by the tokens that it has, of experts by those of the busiest rank of its tensor group.
+class Loads {
+public:
+  Loads(const Problem& problem, const Stage& stage, const TensorSplit& split)
+      : stage_(stage), experts_(static_cast<std::size_t>(stage.axes().expert_replicas())) {
+    const auto loops = static_cast<std::size_t>(stage.context.loops());
+    std::vector<std::vector<double>> of_tokens(loops, std::vector<double>(stage.operators.size(), 1.0));
+    std::vector<std::vector<double>> of_experts(experts_, std::vector<double>(stage.operators.size(), 1.0));
+    for (std::size_t at = 0; at < stage.operators.size() && !stage.axes().alone(); ++at) {
+      const OperatorId op = stage.operators[at];
+      if (const auto& mask = problem.model.operators[op].mask; mask && loops > 1) {
+        fill(of_tokens, at, known_tokens(*mask));
+      }
+      if (split.operators[at].of_experts) {
+        if (const auto routing = routing_of(problem, op)) {
+          fill(of_experts, at, by_replica(expert_loads(*routing, stage.experts.ranks)));
+        }
+      }
     }
-    auto found = std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.first == *mask; });
-    if (found == known.end()) {
-      found = known.insert(known.end(), {*mask, token_loads(*mask, stage.context)});
+    tokens_ = equal_ ? std::vector<std::vector<double>>() : std::move(of_tokens);
+    of_experts_ = equal_ ? std::vector<std::vector<double>>() : std::move(of_experts);
+  }
+
+  /// Replicas of the same number have the same loads.
+  std::size_t number_of(std::size_t replica) const {
+    return equal_ ? 0 : loop_of(replica) * experts_ + replica % experts_;
+  }
+
+  /// [operator of the stage]; empty: all are 1.
+  std::vector<double> of(std::size_t replica) const {
+    if (equal_) {
+      return {};
     }
-    for (std::size_t loop = 0; loop < loops; ++loop) {
-      loads[loop][at] = found->second[loop];
-      equal = equal && std::abs(found->second[loop] - 1) < 1e-12;
+    std::vector<double> loads = tokens_[loop_of(replica)];
+    for (std::size_t at = 0; at < loads.size(); ++at) {
+      loads[at] *= of_experts_[replica % experts_][at];
+    }
+    return loads;
+  }
+
+private:
+  std::size_t loop_of(std::size_t replica) const {
+    const Context& context = stage_.context;
+    return replica % static_cast<std::size_t>(context.ranks) / static_cast<std::size_t>(context.heads);
+  }
+
+  void fill(std::vector<std::vector<double>>& loads, std::size_t at, const std::vector<double>& of_ranks) {
+    for (std::size_t rank = 0; rank < loads.size(); ++rank) {
+      loads[rank][at] = of_ranks[rank];
+      equal_ = equal_ && std::abs(of_ranks[rank] - 1) < 1e-12;
     }
   }
-  return equal ? std::vector<std::vector<double>>() : loads;
-}
+
+  const std::vector<double>& known_tokens(const AttentionMask& mask) {
+    auto found = std::find_if(masks_.begin(), masks_.end(), [&](const auto& one) { return one.first == mask; });
+    if (found == masks_.end()) {
+      found = masks_.insert(masks_.end(), {mask, token_loads(mask, stage_.context)});
+    }
+    return found->second;
+  }
+
+  // The busiest of the expert ranks in each replica.
+  std::vector<double> by_replica(const std::vector<double>& of_ranks) const {
+    std::vector<double> loads(experts_, 0);
+    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+      double& load = loads[rank * experts_ / of_ranks.size()];
+      load = std::max(load, of_ranks[rank]);
+    }
+    return loads;
+  }
+
+  const Stage& stage_;
+  std::size_t experts_; // replicas that share experts
+  bool equal_ = true;
+  std::vector<std::vector<double>> tokens_, of_experts_; // [loop or replica][operator of the stage]
+  std::vector<std::pair<AttentionMask, std::vector<double>>> masks_;
+};
 
 // Times of the replicas of one stage. Those alike are computed once.
 class ReplicaTimes {
 public:
   ReplicaTimes(const Problem& problem, const Stage& stage, const TensorSplit& split)
-      : problem_(problem), stage_(stage), split_(split), loads_(loads_of_loops(problem, stage)) {}
+      : problem_(problem), stage_(stage), split_(split), loads_(problem, stage, split) {}
 
   const Sums& of(std::size_t replica, const std::vector<DeviceId>& devices, const AxisGroups& groups) {
     const double share = stage_.share(replica);
     const std::vector<int> types = problem_.types_of(devices);
-    const std::size_t loop = loop_of(replica);
-    const auto [slot, is_new] = known_.try_emplace({types, share, figures_of(groups), loop});
+    const auto [slot, is_new] =
+        known_.try_emplace({types, share, figures_of(groups), loads_.number_of(replica)});
     if (is_new) {
       slot->second =
           stage_.axes().alone()
               ? stage_times(problem_, stage_, types.front(), share)
               : group_times(std::make_shared<const GroupPasses>(group_passes(
-                    problem_, stage_, split_, types, groups, share, loads_.empty() ? equal_ : loads_[loop])));
+                    problem_, stage_, split_, types, groups, share, loads_.of(replica))));
     }
     return slot->second;
   }
 
 private:
-  // Where ranks of the context axis have unlike loads: which of them a replica is; otherwise all are the first.
-  std::size_t loop_of(std::size_t replica) const {
-    const Context& context = stage_.context;
-    return loads_.empty() ? 0
-                          : replica % static_cast<std::size_t>(context.ranks) / static_cast<std::size_t>(context.heads);
-  }
-
-  const std::vector<double> equal_{};
   const Problem& problem_;
   const Stage& stage_;
   const TensorSplit& split_;
-  std::vector<std::vector<double>> loads_; // [loop of the context axis][operator of the stage]; empty: equal
+  Loads loads_;
   std::map<std::tuple<std::vector<int>, double, std::vector<double>, std::size_t>, Sums> known_;
 };
 
@@ -171,6 +220,7 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
 // What one device of a stage holds for a whole micro-batch.
 struct Held {
   double parameters = 0;
+  double of_experts = 0; // the part of them that are experts', which ranks share
   Bytes resident; // sum of Operator::resident_bytes
   Bytes
       kept; // stash of operators without recompute, and what recomputed operators read from these or from other stages
@@ -229,7 +279,9 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     const OperatorId op = stage.operators[i];
     const RankShare& part = split.operators[i];
-    held.parameters += problem.model.operators[op].parameters * part.parameters;
+    const double parameters = problem.model.operators[op].parameters * part.parameters;
+    held.parameters += parameters;
+    held.of_experts += part.of_experts ? parameters : 0;
     held.resident += Bytes{problem.model.operators[op].resident_bytes} / stage.tensor_parallel;
     const Bytes stash = problem.stash_bytes(op) * part.stash;
     if (!stage.recomputes(op)) {
@@ -251,19 +303,24 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
 
 // Buckets in the order of backward, last operator first. The operator that fills a bucket closes it. The buckets' parts
 // of the time are those on the first device.
-std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage& stage, const GroupPasses* passes,
-                                             Bytes gradients) {
+std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                                             const GroupPasses* passes, Bytes gradients) {
   const Bytes size = problem.training.gradient_bucket;
   const int type = problem.type_index(stage.devices.front());
-  double parameters = 0;
   double seconds = 0;
   const auto time_of = [&](std::size_t at) {
     const OperatorId op = stage.operators[at];
     return passes != nullptr ? passes->of_operators.backward[at].value
                              : problem.backward_input[type][op] + problem.backward_weight[type][op];
   };
+  const bool mixes = std::any_of(split.operators.begin(), split.operators.end(),
+                                 [](const RankShare& part) { return part.of_experts; });
+  const auto parameters_of = [&](std::size_t at) { // ranks have much less of experts than of other operators
+    return problem.model.operators[stage.operators[at]].parameters * (mixes ? split.operators[at].parameters : 1);
+  };
+  double parameters = 0;
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
-    parameters += problem.model.operators[stage.operators[at]].parameters;
+    parameters += parameters_of(at);
     seconds += time_of(at);
   }
   if (size.value <= 0 || gradients <= size || seconds <= 0 || !std::isfinite(seconds)) {
@@ -273,9 +330,9 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
   GradientBucket open{0, Bytes{0}};
   for (std::size_t at = stage.operators.size(); at-- > 0;) {
     open.part += time_of(at) / seconds;
-    open.bytes += gradients * (problem.model.operators[stage.operators[at]].parameters / parameters);
+    (split.operators[at].of_experts ? open.of_experts : open.bytes) += gradients * (parameters_of(at) / parameters);
     open.first = at;
-    if (open.bytes >= size) {
+    if (open.bytes + open.of_experts >= size) {
       buckets.push_back(open);
       open = {0, Bytes{0}};
     }
@@ -307,10 +364,21 @@ int sharing_replicas(const Training& training, const Stage& stage) {
   return sharding.on() ? sharding.sharing(static_cast<int>(stage.replicas()) * sharding.per_device) : 1;
 }
 
-// What a replica has of that which replicas share, to the part that stage_memory() counts on.
-double part_of_shared(const Training& training, const Stage& stage) {
-  return training.sharding.on() ? training.sharding.replicas / static_cast<double>(sharing_replicas(training, stage))
-                                : 1;
+// Those that share what belongs to experts: of as many only those that have the same ones.
+int sharing_experts(const Training& training, const Stage& stage) {
+  return std::max(1, sharing_replicas(training, stage) / stage.axes().expert_replicas());
+}
+
+// What a replica has of that which replicas share, to the part that stage_memory() counts on: of what it holds of dense
+// layers and of experts, by their numbers of parameters.
+double part_of_shared(const Training& training, const Stage& stage, const Held& held) {
+  if (!training.sharding.on() || held.parameters == 0) {
+    return training.sharding.on() ? training.sharding.replicas / static_cast<double>(sharing_replicas(training, stage))
+                                  : 1;
+  }
+  const double experts = held.of_experts / held.parameters;
+  return training.sharding.replicas * ((1 - experts) / sharing_replicas(training, stage) +
+                                       experts / sharing_experts(training, stage));
 }
 
 // What each operator takes of the passes on a device by itself.
@@ -336,7 +404,7 @@ StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const 
   StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
   if (!problem.model.memory_given) {
     const Sharding& sharding = problem.training.sharding;
-    const double part = part_of_shared(problem.training, stage);
+    const double part = part_of_shared(problem.training, stage, held);
     memory.optimizer = memory.optimizer * part;
     memory.weights = memory.weights * (sharding.parts_weights() ? part : 1);
     memory.frozen = memory.frozen * (sharding.parts_weights() ? 1.0 / sharing_replicas(problem.training, stage) : 1);
@@ -365,8 +433,11 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
   const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
-  cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
-  const double steps = held.parameters * part_of_shared(problem.training, stage);
+  const double each = parameter_bytes(problem.training).gradient;
+  cost.gradients = Bytes{std::round((held.parameters - held.of_experts) * each)};
+  cost.expert_gradients = Bytes{std::round(held.of_experts * each)};
+  cost.axes = stage.axes();
+  const double steps = held.parameters * part_of_shared(problem.training, stage, held);
   cost.units = shard_units(problem, stage, split);
   if (stage.replicas() > 1) {
     cost.zero = problem.training.sharding.zero;
@@ -413,8 +484,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
         cost.units, cost.groups.empty() ? operator_seconds(problem, stage, problem.type_index(stage.devices.front()))
                                         : cost.groups.front().passes->of_operators);
   } else if (stage.replicas() > 1 && figures == Figures::all) {
-    cost.buckets = gradient_buckets(problem, stage, cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
-                                    cost.gradients);
+    cost.buckets = gradient_buckets(problem, stage, split,
+                                    cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
+                                    cost.gradients + cost.expert_gradients);
   }
   return cost;
 }

@@ -35,6 +35,7 @@ struct GradientBucket {
   double part = 1;       ///< the fraction of the backward pass in which they are computed, on the first device
   Bytes bytes;           ///< bytes per shard
   std::size_t first = 0; ///< the first operator of the stage whose gradients are among them
+  Bytes of_experts{};    ///< of experts, beside these: reduced over the replicas that have the same ones
 };
 
 /// A replica that exchanges data in its passes: when.
@@ -50,6 +51,7 @@ struct StageCost {
   std::vector<TensorGroup> groups;   ///< [replica]; none where no device exchanges data in its passes
   Teams teams;                       ///< of devices that do
   Bytes gradients;                   ///< bytes per shard, reduced over the replicas once per iteration
+  Bytes expert_gradients;            ///< the same of experts, over the replicas that have the same ones
   std::vector<GradientBucket>
       buckets;                  ///< the gradients in the order in which backward completes them; empty: all at its end
   std::vector<ShardUnit> units; ///< what is gathered or reduced by itself instead; empty: nothing is
@@ -57,6 +59,7 @@ struct StageCost {
   Zero zero = Zero::none;       ///< what replicas share, if there are any
   int sharing = 1;              ///< replicas that share it
   int tensor_parallel = 1;
+  StageAxes axes{};
   double border_part = 1; ///< the part that a device has of each tensor at the stage's borders: 1, or its own tokens
   bool in_turn = false;   ///< as in the stage
 

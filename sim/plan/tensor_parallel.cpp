@@ -2,8 +2,9 @@
 #include "sim/plan/tensor_parallel.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <set>
 
+#include "sim/plan/expert_loads.hpp"
 #include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/slowest_times.hpp"
 
@@ -14,15 +15,16 @@ namespace {
 class ShareReader {
 public:
   /// `beside`: in a backward, data is exchanged beside the gradients that do not need it.
-  ShareReader(const Problem& problem, const StageProgram& stage, const Context& context, bool beside)
-      : problem_(problem), stage_(stage), program_(stage.program), context_(context),
+  ShareReader(const Problem& problem, const std::vector<OperatorId>& operators, const StageProgram& stage,
+              const StageAxes& axes, bool beside)
+      : problem_(problem), operators_(operators), stage_(stage), program_(stage.program), axes_(axes),
         tensor_(program_.layout.dimensions.size() - 1), degree_(program_.layout.dimensions.back().size),
         needed_by_weight_(beside ? Exchange::When::before_weight : Exchange::When::before),
         left_by_input_(beside ? Exchange::When::after_input : Exchange::When::after) {}
 
-  TensorSplit read(std::size_t operators) {
+  TensorSplit read() {
     TensorSplit split;
-    for (std::size_t at = 0; at < operators; ++at) {
+    for (std::size_t at = 0; at < operators_.size(); ++at) {
       split.operators.push_back(share_of(stage_.op_of[at]));
     }
     read_pass(program_.forward, split, &RankShare::forward, split.operators.back());
@@ -69,8 +71,13 @@ private:
     share.output = kept(op);
     share.shard = shard_of_operator(signature, tensor_letter(op), degree_);
     if (signature.queries) {
-      share.shard.heads = context_.heads;
-      share.shard.rounds = goes_round() ? context_.loops() : 1;
+      share.shard.heads = axes_.context.heads;
+      share.shard.rounds = goes_round() ? axes_.context.loops() : 1;
+    }
+    if (shares_experts(op)) {
+      share.of_experts = true;
+      share.shard.replicas = axes_.expert_replicas();
+      share.shard.by_expert = axes_.degree > 1 && axes_.experts.tensor == 1;
     }
     share.stash = all > 0 ? saved / all : 1;
     share.weight_stash = (saved + written) / (all + made);
@@ -78,7 +85,18 @@ private:
     return share;
   }
 
-  bool goes_round() const { return context_.rule != ContextRule::all_gather; }
+  // Whether ranks have parts of the operator's experts.
+  bool shares_experts(int op) const {
+    for (std::size_t i = 0; i < stage_.of_experts.size(); ++i) {
+      const int letter = stage_.shared[op][i];
+      if (stage_.of_experts[i] != 0 && letter != kNone && program_.operators[op].letters[letter].name == kExperts) {
+        return !program_.operators[op].parameters.empty();
+      }
+    }
+    return false;
+  }
+
+  bool goes_round() const { return axes_.context.rule != ContextRule::all_gather; }
 
   // Of those that are trained, or of all where none are.
   double part_of_parameters(int op) const {
@@ -93,7 +111,7 @@ private:
       const ProgramTensor& parameter = program_.tensors[program_.parameters[op][i]];
       const double elements = elements_of(parameter.dimensions);
       all += elements;
-      local += elements * part_of(parameter);
+      local += local_elements(parameter, program_.layout);
     }
     return all > 0 ? local / all : 1;
   }
@@ -115,8 +133,16 @@ private:
         gathered.clear();
       } else if (is_collective(step.kind)) {
         const TensorId moved = step.reads.front();
+        if (goes_on_to_experts(step)) {
+          sent_to_experts_.insert(step.writes);
+          continue;
+        }
         Exchange one{collective_of(step.kind), bytes_of(program_.tensors[moved], step.dimension),
                      Exchange::When::before, axis_of(step.dimension)};
+        if (step.kind == StepKind::all_to_all && stage_.of_experts[step.dimension] != 0 && moves_rows(step)) {
+          one = to_experts(moved);
+          sent_to_experts_.insert(step.writes);
+        }
         const bool round = one.axis == Axis::context && goes_round();
         if (program_.tensors[moved].placements[step.dimension].is_partial() && maker_[moved] >= 0) {
           one.when = round ? Exchange::When::round : left_by_input_;
@@ -132,6 +158,31 @@ private:
       one.when = Exchange::When::after;
       (last.*pass).push_back(one);
     }
+  }
+
+  // Whether rows go to the ranks of their experts, or come from there.
+  bool moves_rows(const Step& step) const {
+    return program_.tensors[step.reads.front()].placements[step.dimension].sorted ||
+           program_.tensors[step.writes].placements[step.dimension].sorted;
+  }
+
+  // The same along a further dimension of the layout: all ranks that share experts exchange rows at once.
+  bool goes_on_to_experts(const Step& step) const {
+    return step.kind == StepKind::all_to_all && moves_rows(step) && sent_to_experts_.contains(step.reads.front());
+  }
+
+  // Every rank brings the rows of its tokens, as many as one has, and one gets those of the most popular experts.
+  Exchange to_experts(TensorId moved) const {
+    const ProgramTensor& tensor = program_.tensors[moved];
+    const bool parts = axes_.experts.tensor > 1; // a tensor group's ranks have parts of each row
+    const Bytes whole{elements_of(tensor.dimensions) * problem_.samples * row_of(problem_.training.precision).bytes};
+    double heaviest = 1;
+    if (const auto routing = routing_of(problem_, operators_[stage_.position[tensor.op]])) {
+      const std::vector<double> loads = expert_loads(*routing, axes_.experts.ranks);
+      heaviest = *std::max_element(loads.begin(), loads.end());
+    }
+    const double groups = axes_.expert_replicas() * (parts ? part_of(tensor) : 1.0);
+    return {CollectiveKind::all_to_all, whole * (groups * heaviest), Exchange::When::before, Axis::experts};
   }
 
   // What reads a tensor.
@@ -170,13 +221,15 @@ private:
   }
 
   const Problem& problem_;
+  const std::vector<OperatorId>& operators_; // of the stage
   const StageProgram& stage_;
   const Program& program_;
-  const Context& context_;
+  const StageAxes& axes_;
   std::size_t tensor_; // the dimension of the tensor axis
   int degree_;
   Exchange::When needed_by_weight_, left_by_input_;
   std::vector<int> maker_; // [tensor]: the operator whose computation wrote it, or what it was made of
+  std::set<TensorId> sent_to_experts_;
 };
 
 bool is_measured(const Problem& problem, const std::vector<OperatorId>& stage, int degree) {
@@ -249,7 +302,7 @@ std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, cons
     return *reason;
   }
   const bool beside = problem.training.exchange_beside && as.rule == TensorRule::megatron; // PyTorch's tensors wait
-  TensorSplit split = ShareReader(problem, std::get<StageProgram>(program), axes.context, beside).read(stage.size());
+  TensorSplit split = ShareReader(problem, stage, std::get<StageProgram>(program), axes, beside).read();
   for (std::size_t at = 0; at < stage.size(); ++at) {
     const Configuration* measured = find_configuration(problem.model, stage[at], axes.degree, false);
     if (measured != nullptr) {

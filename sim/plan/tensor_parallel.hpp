@@ -17,6 +17,7 @@ namespace stagecraft {
 struct RankShare {
   Shard shard;                             ///< degree 1: each device does the whole operator
   double parameters = 1;                   ///< the part of its parameters
+  bool of_experts = false;                 ///< ranks share its experts
   double stash = 1;                        ///< the part of what it keeps for backward
   double weight_stash = 1;                 ///< the part of what its weight gradient needs
   double output = 1;                       ///< the part of its output that later operators find

@@ -32,11 +32,12 @@ Stage read_stage(const yaml::Node& node, const PlanNames& names, std::vector<con
   stage.sequence_parallel = map.boolean("sequence_parallel", false);
   stage.tensor_rule = map.choice("tensor_rule", kTensorRules, "megatron").rule;
   stage.context = read_context(map, "context_parallel");
+  stage.experts = read_experts(map, "expert_parallel", "expert_tensor_parallel");
   stage.recompute = map.choice("recompute", kStageRecomputes, "none").recompute;
   stage.recomputed = names.operators_of(map.list("recomputed"), unknown);
   constexpr int kMostStreams = 128;
   stage.streams = map.has("streams") ? map.integer("streams", 1, kMostStreams) : 0;
-  for (const char* derived : {"chunk", "seconds", "layout"}) { // written only for people
+  for (const char* derived : {"chunk", "seconds", "layout", "expert_layout"}) { // written only for people
     map.find(derived);
   }
   map.finish();
@@ -120,6 +121,10 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     }
     if (stage.context.rule == ContextRule::both) {
       text += "    context_heads: " + std::to_string(stage.context.heads) + "\n";
+    }
+    if (stage.experts.ranks > 1) {
+      text += "    expert_parallel: " + std::to_string(stage.experts.ranks) + "\n";
+      text += "    expert_tensor_parallel: " + std::to_string(stage.experts.tensor) + "\n";
     }
     if (stage.streams > 0) {
       text += "    streams: " + std::to_string(stage.streams) + "\n";

@@ -14,6 +14,7 @@
 #include "sim/cost/cost_model.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "sim/workload/context.hpp"
+#include "sim/workload/experts.hpp"
 
 namespace stagecraft {
 
@@ -23,6 +24,7 @@ struct RunStage {
   std::vector<double> shares;
   int data_parallel = 1, tensor_parallel = 1;
   Context context{}; ///< of the ranks that share a replica's tokens
+  Experts experts{}; ///< of the ranks that share experts
   bool sequence_parallel = false;
   std::string tensor_rule = "megatron"; ///< by which a tensor group shares operators
   int zero = 0;                         ///< what replicas share: the stage of ZeRO

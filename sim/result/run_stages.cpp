@@ -25,6 +25,7 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
     shown.shares = stage.shares;
     shown.data_parallel = static_cast<int>(stage.replicas()) / stage.context.ranks;
     shown.context = stage.context;
+    shown.experts = stage.experts;
     shown.tensor_parallel = stage.tensor_parallel;
     shown.sequence_parallel = stage.sequence_parallel;
     shown.tensor_rule = row_of(stage.tensor_rule).name;
@@ -123,6 +124,14 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
     if (stage.zero > 0 && stage.shard < replicas) {
       json["layout"]["shard"] = stage.shard;
     }
+  }
+  if (stage.experts.ranks > 1) {
+    json["expert_layout"] = {
+        {"expert_data", replicas * stage.tensor_parallel / (stage.experts.ranks * stage.experts.tensor)},
+        {"expert", stage.experts.ranks},
+        {"expert_tensor", stage.experts.tensor}};
+    json["expert_parallel"] = stage.experts.ranks;
+    json["expert_tensor_parallel"] = stage.experts.tensor;
   }
   json["tensor_parallel"] = stage.tensor_parallel;
   if (stage.sequence_parallel) {

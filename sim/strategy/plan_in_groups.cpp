@@ -27,7 +27,7 @@ struct Groups {
   StageAxes axes(int rank) const {
     const RankDegrees degrees = mesh.rank(rank);
     return {degrees.tensor, degrees.sequence, degrees.tensor > 1 ? mesh.tensor_rule : TensorRule::megatron,
-            mesh.context};
+            mesh.context, mesh.experts};
   }
 
   int of_leader(DeviceId device) const {
@@ -95,7 +95,9 @@ public:
     for (std::size_t rank = 0; rank < groups.devices.size() && !alone_; ++rank) {
       const StageAxes axes = groups.axes(static_cast<int>(rank));
       const Teams teams =
-          teams_of(problem, {.devices = groups.devices[rank], .tensor_parallel = axes.degree, .context = axes.context});
+          teams_of(problem, {.devices = groups.devices[rank], .tensor_parallel = axes.degree,
+                    .context = axes.context,
+                    .experts = axes.experts});
       std::vector<AxisGroups>& unlike = unlike_[problem.type_index(groups.leader[rank])];
       const auto tensor = static_cast<std::size_t>(axes.degree);
       for (std::size_t first = 0; first < groups.devices[rank].size(); first += tensor) {
@@ -186,6 +188,7 @@ Plan with_all_devices(Plan plan, const Groups& groups) {
     stage.sequence_parallel = axes.sequence;
     stage.tensor_rule = axes.rule;
     stage.context = axes.context;
+    stage.experts = axes.experts;
     stage.streams = axes.alone() ? stage.streams : 0; // such a group runs one kernel after another
   }
   return plan;

@@ -47,6 +47,15 @@ struct AttentionMask {
   bool operator==(const AttentionMask&) const = default;
 };
 
+/// How the tokens of a mixture fall on its experts: the i-th is chosen in proportion to i^-skew, and takes at most
+/// `most` times an equal share.
+struct Routing {
+  int experts = 1;
+  double skew = 0;
+  double most = 0; ///< 0: no limit
+  bool operator==(const Routing&) const = default;
+};
+
 /// One operator. Amounts are per sample unless said otherwise; the precision turns elements into bytes.
 struct Operator {
   std::string name;
@@ -69,6 +78,7 @@ struct Operator {
   bool divisible = true;               ///< replicas may share its samples
   std::optional<Precision> products{}; ///< the format in which it multiplies; nothing: the training's
   std::optional<AttentionMask> mask{}; ///< of an attention over its own tokens
+  std::optional<Routing> routing{};    ///< of what sends tokens to experts
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
   /// signatures_of().
   std::optional<Signature> signature{};

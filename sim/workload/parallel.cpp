@@ -40,15 +40,6 @@ Infeasible not_divided(const ParallelDegrees& degrees, long long product, int de
           "; nearest that do: " + nearest_divisors(devices, static_cast<int>(product))};
 }
 
-// A degree that a later version may model; today only one value has a meaning.
-void refuse_degree(yaml::Map& map, const char* key, int only) {
-  const int degree = map.integer(key, 0, kMostRanks, only);
-  if (degree != only) {
-    throw InputError(map.where(key), "'" + std::string(key) + "' " + std::to_string(degree) +
-                                         " is not modelled; allowed: " + std::to_string(only));
-  }
-}
-
 // A key that has a meaning only from a stage of ZeRO on.
 void refuse_below(yaml::Map& map, const char* key, Zero zero, Zero least, const char* what) {
   if (map.has(key) && zero < least) {
@@ -153,6 +144,20 @@ void read_layers(yaml::Map& map, ReadDegrees& read) {
   read.degrees.layers = layout;
 }
 
+// The ranks of a stage that share experts must be as many times in it. What they have inside them, a stage's program
+// says.
+std::optional<Infeasible> expert_defect(const Mesh& mesh) {
+  const int ranks = mesh.data * mesh.context.ranks * mesh.tensor;
+  const int needed = mesh.experts.ranks * mesh.experts.tensor;
+  if (mesh.experts.ranks == 1 || ranks % needed == 0) {
+    return std::nullopt;
+  }
+  return Infeasible{"training.parallel: expert " + std::to_string(mesh.experts.ranks) +
+                    (mesh.experts.tensor > 1 ? " x expert_tensor " + std::to_string(mesh.experts.tensor) : "") +
+                    " does not divide the " + count_of(ranks, "rank") + " of a stage; nearest that do: " +
+                    nearest_divisors(ranks, needed)};
+}
+
 } // namespace
 
 int Mesh::devices_before(int pipeline_rank) const {
@@ -168,7 +173,7 @@ int Mesh::devices_before(int pipeline_rank) const {
 
 std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices) {
   const auto shares_operators = [](const RankDegrees& rank) { return rank.tensor > 1; };
-  Mesh mesh{.tensor = degrees.tensor, .context = degrees.context, .order = degrees.order, .ranks = degrees.ranks};
+  Mesh mesh{.tensor = degrees.tensor, .context = degrees.context, .experts = degrees.experts, .order = degrees.order, .ranks = degrees.ranks};
   mesh.sequence = degrees.tensor > 1 && degrees.sequence;
   if (degrees.ranks.empty() ? degrees.tensor > 1
                             : std::any_of(degrees.ranks.begin(), degrees.ranks.end(), shares_operators)) {
@@ -188,6 +193,9 @@ std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devic
                       std::to_string(devices) + "; nearest that takes all: data " + std::to_string(mesh.data * left)};
   }
   (data_fills ? mesh.data : mesh.pipeline) *= left;
+  if (auto defect = expert_defect(mesh)) {
+    return *std::move(defect);
+  }
   if (const int group = degrees.sharding.group; group > 0 && mesh.data * mesh.context.ranks % group != 0) {
     const int replicas = mesh.data * mesh.context.ranks;
     return Infeasible{"training.parallel: 'shard' " + std::to_string(group) + " does not divide the " +
@@ -212,8 +220,7 @@ ReadDegrees load_parallel(const yaml::Node& node) {
   read.degrees.shares = map.choice("shares", kReplicaShares, "equal").shares;
   read.degrees.order = map.choice("order", kRankOrders, "tensor-data-pipeline").order;
   read.degrees.context = read_context(map, "context");
-  refuse_degree(map, "expert", 1);
-  refuse_degree(map, "expert_tensor", 1);
+  read.degrees.experts = read_experts(map, "expert", "expert_tensor");
   read.degrees.sharding = load_sharding(map);
   map.finish();
   return read;

@@ -11,6 +11,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/yaml.hpp"
 #include "sim/workload/context.hpp"
+#include "sim/workload/experts.hpp"
 #include "sim/workload/pipeline_layout.hpp"
 #include "sim/workload/sharding.hpp"
 #include "sim/workload/tensor_rule.hpp"
@@ -55,6 +56,7 @@ struct ParallelDegrees {
   bool sequence = false; ///< between products these share tokens (Megatron-LM's sequence parallelism); no matter at 1
   TensorRule tensor_rule = TensorRule::megatron; ///< by which they share; no matter at 1
   Context context;                               ///< ranks that share tokens, in each replica
+  Experts experts;                               ///< ranks, across replicas, that share experts
   int data = 0;                                  ///< replicas; 0: as many as the devices leave
   int pipeline = 0; ///< ranks of the pipeline; 0: as many as the devices leave where `data` is given, else 1
   RankOrder order = RankOrder::tensor_data_pipeline;
@@ -71,6 +73,7 @@ struct ParallelDegrees {
 struct Mesh {
   int tensor = 1, data = 1, pipeline = 1;
   Context context{};
+  Experts experts{};
   bool sequence = false;
   TensorRule tensor_rule = TensorRule::megatron;
   RankOrder order = RankOrder::tensor_data_pipeline;

@@ -6,8 +6,13 @@
 namespace stagecraft {
 
 int dimension_of(const TensorDimensions& dimensions, int letter) {
+  if (letter < 0) {
+    return -1;
+  }
   const auto found = std::find_if(dimensions.begin(), dimensions.end(),
-                                  [&](const TensorDimension& dimension) { return dimension.letter == letter; });
+                                  [&](const TensorDimension& dimension) {
+                                    return dimension.letter == letter || dimension.sorted_by == letter;
+                                  });
   return found == dimensions.end() ? -1 : static_cast<int>(found - dimensions.begin());
 }
 

@@ -23,6 +23,8 @@ enum class Along {
 /// Names of the letters that every framework shares out in the same way.
 inline constexpr std::string_view kSamples = "samples";
 inline constexpr std::string_view kTokens = "tokens";
+/// The name of the letter that ranks of an expert axis share.
+inline constexpr std::string_view kExperts = "experts";
 
 /// An index over which tensors of an operator run: samples, tokens, features, heads, …
 struct Letter {
@@ -37,6 +39,9 @@ struct Letter {
 struct TensorDimension {
   int letter = 0; ///< index into Signature::letters
   std::vector<std::int64_t> sections;
+  /// A second letter along which it may be cut instead, into parts of unequal size: rows of tokens, each of which belongs
+  /// to an expert. -1: none.
+  int sorted_by = -1;
   std::int64_t size() const { return std::accumulate(sections.begin(), sections.end(), std::int64_t{0}); }
   bool operator==(const TensorDimension&) const = default;
 };
@@ -75,7 +80,7 @@ struct Signature {
   std::optional<int> queries{};
 };
 
-/// Where a letter stands among the dimensions of a tensor; -1: nowhere.
+/// Where a letter stands among the dimensions of a tensor, be it as their second; -1: nowhere.
 int dimension_of(const TensorDimensions& dimensions, int letter);
 
 /// An operator that reads another one's output, as which of its inputs.

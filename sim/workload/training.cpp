@@ -140,6 +140,9 @@ void read_micro_batch_size(yaml::Map& map, Training& training) {
 
 void read_precision(yaml::Map& map, Training& training) {
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
+  if (map.has("expert_skew")) {
+    training.expert_skew = map.number("expert_skew", kExpertSkew);
+  }
   if (map.has("gradient_precision")) {
     training.gradient_precision = map.choice("gradient_precision", kPrecisions).precision;
     if (*training.gradient_precision != training.precision && *training.gradient_precision != Precision::fp32) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "sim/plan/program/operator_placements.hpp"
+
 namespace stagecraft::testing {
 namespace {
 
@@ -104,7 +106,13 @@ class Run {
 public:
   Run(const Program& program, const Inputs& inputs)
       : program_(program), inputs_(inputs), ranks_(program.layout.ranks()),
-        local_(ranks_, std::vector<std::optional<Numbers>>(program.tensors.size())) {}
+        local_(ranks_, std::vector<std::optional<Numbers>>(program.tensors.size())) {
+    for (const Signature& signature : program.operators) {
+      for (const Letter& letter : signature.letters) {
+        experts_ = letter.name == kExperts ? std::max(experts_, letter.pieces) : experts_;
+      }
+    }
+  }
 
   Outcome run() {
     try {
@@ -199,7 +207,11 @@ private:
   }
 
   void write(int rank, TensorId id, Numbers numbers) {
-    if (static_cast<double>(numbers.values.size()) != local_elements(tensor(id), program_.layout)) {
+    double elements = local_elements(tensor(id), program_.layout);
+    for (std::size_t axis = 0; axis < tensor(id).placements.size(); ++axis) {
+      elements *= tensor(id).placements[axis].sorted ? program_.layout.dimensions[axis].size : 1; // zeros for the others'
+    }
+    if (static_cast<double>(numbers.values.size()) != elements) {
       outcome_.defects.push_back("tensor " + std::to_string(id) + " has another size than the program says");
     }
     local_[rank][id] = std::move(numbers);
@@ -214,7 +226,7 @@ private:
       for (const int peer : peers_of(program_.layout, axis, rank)) {
         all.push_back(&read(peer, step.reads.front()));
       }
-      results[rank] = received(step, all, program_.layout.coordinate(rank, axis));
+      results[rank] = received(step, all, rank);
       known = known && relative_error(results[rank], read(rank, step.reads.front())) == 0;
     }
     if (is_collective(step.kind)) {
@@ -228,16 +240,17 @@ private:
     }
   }
 
-  Numbers received(const Step& step, const std::vector<const Numbers*>& all, int mine) const {
+  Numbers received(const Step& step, const std::vector<const Numbers*>& all, int rank) {
+    const int mine = program_.layout.coordinate(rank, step.dimension);
     const ProgramTensor& from = tensor(step.reads.front());
     const ProgramTensor& to = tensor(step.writes);
     const Placement& before = from.placements[step.dimension];
     const Placement& after = to.placements[step.dimension];
     const int parts = static_cast<int>(all.size());
     const auto cut_mine = [&](const Numbers& whole) {
-      return cut(whole, after.dimension, sections_before(to, step.dimension, after), mine, parts);
+      return after.sorted ? of_own_experts(whole, to, step.dimension, rank) : cut(whole, after.dimension, sections_before(to, step.dimension, after), mine, parts);
     };
-    const auto joined = [&] { return join(all, before.dimension, sections_before(from, step.dimension, before)); };
+    const auto joined = [&] { return before.sorted ? combine(all, false) : join(all, before.dimension, sections_before(from, step.dimension, before)); };
     switch (step.kind) {
     case StepKind::all_reduce:
       return combine(all, step.maximum);
@@ -250,6 +263,55 @@ private:
     default:
       return cut_mine(*all[mine]);
     }
+  }
+
+  // The router by whose choices rows go to experts: the operator itself, or whose choices it reads.
+  int router_of(int op) const {
+    const auto& inputs = program_.operators[op].inputs;
+    return inputs.size() > 1 ? inputs[1].maker : op;
+  }
+
+  // Rows, or choices, of experts that this rank has along a dimension of the layout, with those of others as zeros, or as
+  // choices of no expert. Tensors keep their size: what matters is whose numbers a rank knows.
+  Numbers of_own_experts(Numbers numbers, const ProgramTensor& tensor, std::size_t dimension, int rank) {
+    const int router = router_of(tensor.op);
+    const auto [known, is_new] = choices_.try_emplace(router);
+    if (is_new) {
+      known->second = whole(program_.values[router]);
+    }
+    ProgramTensor as_choices = program_.tensors[program_.values[router]];
+    as_choices.placements = tensor.placements;
+    for (Placement& placement : as_choices.placements) {
+      const bool cuts_choices = placement.is_shard() && !placement.sorted && placement.dimension < 2;
+      placement = cuts_choices ? shard_of(as_choices.dimensions, placement.dimension) : Placement{};
+    }
+    const Numbers choices = part_of(known->second, as_choices, rank);
+    const std::int64_t width = static_cast<std::int64_t>(numbers.values.size()) / product(choices.sizes);
+    if (width * product(choices.sizes) != static_cast<std::int64_t>(numbers.values.size())) {
+      throw std::runtime_error("rows do not fit their choices");
+    }
+    const bool is_choice = tensor.op == router && tensor.role == ProgramTensor::Role::value;
+    for (std::size_t i = 0; i < choices.values.size(); ++i) {
+      if (!has_expert(choices.values[i], tensor, dimension, rank)) {
+        std::fill_n(numbers.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width, is_choice ? -1.0 : 0.0);
+      }
+    }
+    return numbers;
+  }
+
+  // Whether the expert of a choice is among this rank's by its coordinate of a dimension of the layout.
+  bool has_expert(double choice, const ProgramTensor& tensor, std::size_t dimension, int rank) const {
+    std::int64_t experts = experts_, expert = static_cast<std::int64_t>(std::floor(choice));
+    for (std::size_t axis = 0; axis <= dimension; ++axis) {
+      if (tensor.placements[axis].sorted || axis == dimension) {
+        experts /= program_.layout.dimensions[axis].size;
+        if (axis == dimension) {
+          return expert / experts == program_.layout.coordinate(rank, axis);
+        }
+        expert %= experts;
+      }
+    }
+    return false;
   }
 
   // The numbers that a computation reads, sorted by what they are.
@@ -270,6 +332,9 @@ private:
         break;
       default:
         reads.inputs.push_back(&numbers);
+      }
+      if (tensor(id).role == ProgramTensor::Role::parameter && !program_.operators[step.op].parameters.empty()) {
+        reads.first_expert = std::max(reads.first_expert, first_index(step.op, tensor(id), rank, kExperts));
       }
       const bool words = tensor(id).role == ProgramTensor::Role::parameter || tensor(id).dimensions.size() == 3;
       if (words && !inputs.empty()) {
@@ -418,7 +483,8 @@ private:
         for (const int peer : peers_of(program_.layout, axis, rank)) {
           all.push_back(&now[peer]);
         }
-        next.push_back(placement.is_shard() ? join(all, placement.dimension, sections_before(tensor, axis, placement))
+        next.push_back(placement.sorted ? combine(all, false)
+                       : placement.is_shard() ? join(all, placement.dimension, sections_before(tensor, axis, placement))
                                             : now[rank]);
         if (placement.is_partial()) {
           outcome_.defects.push_back("tensor " + std::to_string(id) + " is still in terms");
@@ -439,6 +505,8 @@ private:
   Outcome outcome_;
   std::map<std::pair<int, int>, std::vector<std::vector<std::int64_t>>> inputs_read_; // [operator, rank]: sizes
   std::size_t collectives_ = 0;
+  std::int64_t experts_ = 0;       // of a mixture
+  std::map<int, Numbers> choices_; // [router]
 };
 
 } // namespace

@@ -24,11 +24,11 @@ double norm_of(const Numbers& numbers);
 double relative_error(const Numbers& left, const Numbers& right);
 
 /// What a computation of one rank reads. `first_word` is where its part of the vocabulary begins,
-/// `first_token` where its tokens do.
+/// `first_token` where its tokens do, `first_expert` where its experts do.
 struct Reads {
   const Numbers* gradient = nullptr;
   std::vector<const Numbers*> inputs, parameters, reductions;
-  std::int64_t first_word = 0, first_token = 0;
+  std::int64_t first_word = 0, first_token = 0, first_expert = 0;
 };
 
 /// The computations of an operator, on whatever part of its tensors a rank has.

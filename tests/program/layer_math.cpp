@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
 namespace stagecraft::testing {
@@ -550,6 +551,21 @@ Math dispatch_math() {
   return math;
 }
 
+namespace {
+
+// The place of a row's expert among those of the rank; nothing for a row that is elsewhere.
+std::optional<std::int64_t> expert_here(const Reads& reads, std::int64_t row, std::int64_t experts) {
+  const double choice = reads.inputs.at(1)->values[static_cast<std::size_t>(row)];
+  if (choice < 0) {
+    return std::nullopt;
+  }
+  const std::int64_t expert = expert_of(choice) - reads.first_expert;
+  fit(expert >= 0 && expert < experts);
+  return expert;
+}
+
+} // namespace
+
 Math expert_linear_math() {
   Math math;
   math.forward = [](const Reads& reads) {
@@ -558,8 +574,9 @@ Math expert_linear_math() {
     fit(w.sizes.size() == 3 && x.sizes.back() == w.sizes[2]);
     Numbers y = with_last(x, w.sizes[1]);
     for (Eigen::Index row = 0; row < rows_of(x).rows(); ++row) {
-      const ConstView weights = weights_of(w, expert_of(choices.values[static_cast<std::size_t>(row)]));
-      rows_of(y).row(row) = rows_of(x).row(row) * weights.transpose();
+      if (const auto expert = expert_here(reads, row, w.sizes[0])) {
+        rows_of(y).row(row) = rows_of(x).row(row) * weights_of(w, *expert).transpose();
+      }
     }
     return y;
   };
@@ -569,8 +586,9 @@ Math expert_linear_math() {
     fit(w.sizes.size() == 3 && reads.gradient->sizes.back() == w.sizes[1]);
     Numbers dx = with_last(*reads.gradient, w.sizes[2]);
     for (Eigen::Index row = 0; row < rows_of(dx).rows(); ++row) {
-      const ConstView weights = weights_of(w, expert_of(choices.values[static_cast<std::size_t>(row)]));
-      rows_of(dx).row(row) = rows_of(*reads.gradient).row(row) * weights;
+      if (const auto expert = expert_here(reads, row, w.sizes[0])) {
+        rows_of(dx).row(row) = rows_of(*reads.gradient).row(row) * weights_of(w, *expert);
+      }
     }
     return dx;
   };
@@ -582,10 +600,10 @@ Math expert_linear_math() {
     fit_rows(*reads.gradient, choices);
     fit(reads.gradient->sizes.back() == out && x.sizes.back() == in);
     for (Eigen::Index row = 0; row < rows_of(x).rows(); ++row) {
-      const std::int64_t expert = expert_of(choices.values[static_cast<std::size_t>(row)]);
-      fit(expert >= 0 && expert < dw.sizes[0]);
-      View weights(dw.values.data() + expert * out * in, out, in);
-      weights += rows_of(*reads.gradient).row(row).transpose() * rows_of(x).row(row);
+      if (const auto expert = expert_here(reads, row, dw.sizes[0])) {
+        View weights(dw.values.data() + *expert * out * in, out, in);
+        weights += rows_of(*reads.gradient).row(row).transpose() * rows_of(x).row(row);
+      }
     }
     return dw;
   };
@@ -597,7 +615,8 @@ Math weighted_gated_math() {
   const auto weigh = [](Numbers rows, const Numbers& choices) {
     fit_rows(rows, choices);
     for (Eigen::Index row = 0; row < rows_of(rows).rows(); ++row) {
-      rows_of(rows).row(row) *= weight_of(choices.values[static_cast<std::size_t>(row)]);
+      const double choice = choices.values[static_cast<std::size_t>(row)];
+      rows_of(rows).row(row) *= choice < 0 ? 0 : weight_of(choice);
     }
     return rows;
   };
@@ -616,7 +635,9 @@ Math weighted_gated_math() {
     fit_rows(rows, choices);
     Numbers gradient = zeros(choices.sizes);
     for (Eigen::Index row = 0; row < rows_of(rows).rows(); ++row) {
-      gradient.values[static_cast<std::size_t>(row)] = rows_of(rows).row(row).dot(rows_of(*reads.gradient).row(row));
+      if (choices.values[static_cast<std::size_t>(row)] >= 0) {
+        gradient.values[static_cast<std::size_t>(row)] = rows_of(rows).row(row).dot(rows_of(*reads.gradient).row(row));
+      }
     }
     return gradient;
   };

@@ -25,6 +25,7 @@ Math slice_math(std::int64_t begin, std::int64_t end);
 /// An element of its output is the number of an expert plus the expert's weight, which is less than 1.
 Math router_math(std::int64_t top);
 Math dispatch_math();
+/// Leaves rows out whose choice is negative: they are with other ranks.
 Math expert_linear_math();
 Math weighted_gated_math(); ///< rows times the weights that their choices have
 Math combine_math();

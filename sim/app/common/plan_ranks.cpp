@@ -51,6 +51,7 @@ std::vector<PlanRank> ranks_of(const Plan& plan, const Platform& platform) {
                          .data = place / stage.tensor_parallel / stage.context.ranks,
                          .context = place / stage.tensor_parallel % stage.context.ranks,
                          .tensor = place % stage.tensor_parallel,
+                         .expert = place / stage.experts.tensor % stage.experts.ranks,
                          .nic = nic_of(stage.devices[at], platform, router)});
         is_new = true;
       }
@@ -73,6 +74,7 @@ void emit_ranks(const OutputOptions& options, const Plan& plan, const Platform& 
                                {"data", rank.data},
                                {"context", rank.context},
                                {"tensor", rank.tensor},
+                               {"expert", rank.expert},
                                {"device", platform.devices[rank.device].name},
                                {"node", node_of(rank)},
                                {"nic", rank.nic.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(rank.nic)},
@@ -86,6 +88,7 @@ void emit_ranks(const OutputOptions& options, const Plan& plan, const Platform& 
                {"data", Align::right},
                {"context", Align::right},
                {"tensor", Align::right},
+               {"expert", Align::right},
                {"device"},
                {"node"},
                {"into the network by"},
@@ -98,6 +101,7 @@ void emit_ranks(const OutputOptions& options, const Plan& plan, const Platform& 
                           {std::to_string(rank.data)},
                           {std::to_string(rank.context)},
                           {std::to_string(rank.tensor)},
+                          {std::to_string(rank.expert)},
                           {platform.devices[rank.device].name},
                           {node_of(rank)},
                           {rank.nic},

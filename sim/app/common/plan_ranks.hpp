@@ -13,7 +13,7 @@ namespace stagecraft {
 /// A device of a plan, as the first of its stages has it.
 struct PlanRank {
   DeviceId device = 0;
-  int pipeline = 0, data = 0, context = 0, tensor = 0; ///< its number among the ranks of each dimension
+  int pipeline = 0, data = 0, context = 0, tensor = 0, expert = 0; ///< its number among the ranks of each dimension
   std::string nic;         ///< the link by which it enters the network; "" where no other node is
   std::vector<int> stages; ///< all that it has
 };

@@ -61,9 +61,11 @@ private:
   // is kept instead of what it was made of, which has the same size.
   void forget_gathered() {
     std::erase_if(converted_, [&](const auto& one) {
-      const auto& [from, axis, kind, dimension, sections] = one.first;
-      return program_.layout.dimensions[axis].axis == Axis::tensor || kind != Kind::shard ||
-             !tensor(from).placements[axis].is_shard();
+      const auto& [from, axis, kind, dimension, sections, is_sorted, is_last] = one.first;
+      const Placement& made_of = tensor(from).placements[axis];
+      const bool of_tensor_rank =
+          program_.layout.dimensions[axis].axis == Axis::tensor && !is_sorted && !made_of.sorted;
+      return of_tensor_rank || kind != Kind::shard || !made_of.is_shard();
     });
   }
 
@@ -138,7 +140,8 @@ private:
   }
 
   TensorId step_to(TensorId from, std::size_t axis, const Placement& to) {
-    const auto [known, is_new] = converted_.try_emplace({from, axis, to.kind, to.dimension, to.sections}, -1);
+    const auto [known, is_new] = converted_.try_emplace(
+        {from, axis, to.kind, to.dimension, to.sections, to.sorted, to.last}, -1);
     if (is_new) {
       ProgramTensor changed = tensor(from);
       const StepKind kind = way_between(changed.placements[axis], to);
@@ -429,7 +432,7 @@ private:
     }
   }
 
-  using Conversion = std::tuple<TensorId, std::size_t, Kind, int, std::vector<std::int64_t>>;
+  using Conversion = std::tuple<TensorId, std::size_t, Kind, int, std::vector<std::int64_t>, bool, bool>;
 
   const SharedLetters& shared_;
   std::optional<SharedParameters> sharing_; // nothing: no step is asked for

@@ -41,7 +41,12 @@ Placement shard_of(const TensorDimensions& dimensions, int dimension) {
 
 Placement placement_used(const TensorDimensions& dimensions, int letter) {
   const int dimension = letter == kNone ? -1 : dimension_of(dimensions, letter);
-  return dimension >= 0 ? shard_of(dimensions, dimension) : Placement{};
+  if (dimension < 0) {
+    return {};
+  }
+  Placement placement = shard_of(dimensions, dimension);
+  placement.sorted = dimensions[dimension].letter != letter;
+  return placement;
 }
 
 Placement placement_made(const Signature& signature, const TensorDimensions& dimensions, int letter, bool output) {
@@ -65,7 +70,8 @@ Placement placement_beside(const Signature& signature, const TensorDimensions& d
   if (!value.is_shard()) {
     return value;
   }
-  const int dimension = dimension_of(dimensions, signature.output[value.dimension].letter);
+  const TensorDimension& cut = signature.output[value.dimension];
+  const int dimension = dimension_of(dimensions, value.sorted ? cut.sorted_by : cut.letter);
   return dimension < 0 ? Placement{otherwise, 0, {}} : shard_of(dimensions, dimension);
 }
 

@@ -17,6 +17,7 @@ struct Placement {
   Kind kind = Kind::replicate;
   int dimension = 0;                    ///< of a shard
   std::vector<std::int64_t> sections{}; ///< of a shard: each is cut into equal parts
+  bool sorted = false;                  ///< of a shard: each has the rows of its experts, however many
   bool last = false;                    ///< of a shard: it cuts what other dimensions of the layout leave
   bool operator==(const Placement&) const = default;
 

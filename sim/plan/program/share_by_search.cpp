@@ -52,7 +52,7 @@ std::vector<int> possible_letters(const Signature& signature, const std::vector<
   add(kNone);
   for (int letter = 0; letter < static_cast<int>(signature.letters.size()); ++letter) {
     const Letter& one = signature.letters[letter];
-    if (one.along != Along::whole && one.name != kSamples && one.pieces % degree == 0) {
+    if (one.along != Along::whole && one.name != kSamples && one.name != kExperts && one.pieces % degree == 0) {
       add(letter);
     }
   }

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "sim/workload/context.hpp"
+#include "sim/workload/experts.hpp"
 #include "sim/workload/tensor_rule.hpp"
 
 namespace stagecraft {
@@ -12,10 +15,13 @@ struct StageAxes {
   bool sequence = false; ///< sequence parallelism (Korthikanti et al. 2022): between products, its ranks share tokens
   TensorRule rule = TensorRule::megatron;
   Context context{};
+  Experts experts{};
   bool operator==(const StageAxes&) const = default;
 
   /// Whether no rank shares an operator with another.
-  bool alone() const { return degree == 1 && context.ranks == 1; }
+  bool alone() const { return degree == 1 && context.ranks == 1 && experts.ranks == 1; }
+  /// Replicas, context ranks counted as such, whose ranks share experts.
+  int expert_replicas() const { return std::max(1, experts.ranks * experts.tensor / degree); }
 };
 
 } // namespace stagecraft

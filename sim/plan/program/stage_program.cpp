@@ -2,9 +2,12 @@
 #include "sim/plan/program/stage_program.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "sim/plan/program/emit_program.hpp"
 #include "sim/plan/program/keys_apart.hpp"
+#include "sim/plan/program/product_regions.hpp"
 #include "sim/plan/program/share_by_search.hpp"
 #include "sim/workload/derive_signatures.hpp"
 
@@ -126,8 +129,9 @@ std::variant<SharedLetters, Infeasible> share(const CutStage& cut, const std::ve
   case TensorRule::torchtitan_whole_loss:
     return share_by_torchtitan(cut.operators, layout, {.sequence = axes.sequence, .loss_parallel = false});
   case TensorRule::search:
-    if (axes.context.ranks > 1) {
-      return Infeasible{"the search for what a tensor group shares knows no context axis; allowed: a framework's rule"};
+    if (axes.context.ranks * axes.experts.ranks > 1) {
+      return Infeasible{"the search for what a tensor group shares knows neither a context nor an expert axis; allowed: "
+                        "a framework's rule"};
     }
     return search(cut, stage, layout, axes, times);
   default:
@@ -135,9 +139,13 @@ std::variant<SharedLetters, Infeasible> share(const CutStage& cut, const std::ve
   }
 }
 
-// The ranks that exchange data in a pass: those that share tokens, and in each of these a tensor group.
+// The ranks that exchange data in a pass: replicas that share experts, in each of these those that share tokens, and in
+// each of these a tensor group.
 Layout layout_of(const StageAxes& axes) {
   std::vector<AxisSize> sizes;
+  if (const int replicas = axes.expert_replicas() / axes.context.ranks; replicas > 1) {
+    sizes.push_back({Axis::data, replicas});
+  }
   if (axes.context.loops() > 1) {
     sizes.push_back({Axis::context, axes.context.loops()});
   }
@@ -148,26 +156,115 @@ Layout layout_of(const StageAxes& axes) {
   return make_layout(sizes);
 }
 
+// [dimension of the layout]: whether its ranks share experts: all from the inside that these take.
+std::vector<char> dimensions_of_experts(const StageAxes& axes, const Layout& layout) {
+  std::vector<char> of_experts(layout.dimensions.size(), 0);
+  int left = axes.experts.ranks;
+  for (std::size_t i = layout.dimensions.size(); i-- > 0 && left > 1;) {
+    const Layout::Dimension& one = layout.dimensions[i];
+    if (one.axis != Axis::tensor || axes.experts.tensor == 1) {
+      of_experts[i] = one.size > 1 ? 1 : 0;
+      left /= one.size;
+    }
+  }
+  return of_experts;
+}
+
+// The letter of experts that ranks may share; kNone for what is no part of a mixture's experts.
+int expert_letter(const Signature& signature) {
+  const int letter = find_letter(signature, kExperts);
+  return letter != kNone && signature.letters[letter].along == Along::each ? letter : kNone;
+}
+
+// Shares out experts where the axes' rule has chosen letters for everything else.
+std::optional<Infeasible> share_experts(const CutStage& cut, const Layout& layout, const std::vector<char>& of_experts,
+                                        SharedLetters& shared) {
+  for (std::size_t axis = 0; axis < of_experts.size(); ++axis) {
+    if (of_experts[axis] == 0) {
+      continue;
+    }
+    for (std::size_t op = 0; op < cut.operators.size(); ++op) {
+      if (const int letter = expert_letter(cut.operators[op]); letter != kNone) {
+        shared[op][axis] = letter;
+      }
+    }
+    if (auto defect = sharing_defect(cut.operators, layout, shared, axis, {})) {
+      return defect;
+    }
+  }
+  return std::nullopt;
+}
+
+// Samples of a micro-batch, of which signatures show one, may be shared in any parts.
+void allow_any_samples(std::vector<Signature>& operators) {
+  for (Signature& signature : operators) {
+    for (Letter& letter : signature.letters) {
+      letter.pieces = letter.name == kSamples ? 0 : letter.pieces;
+    }
+  }
+}
+
 } // namespace
 
 CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart) {
   return Cutter(all, stage, keys_apart).cut();
 }
 
+std::string expert_defect(const StageAxes& axes) {
+  const auto& [ranks, tensor] = axes.experts;
+  if (ranks == 1) {
+    return "";
+  }
+  if (tensor != 1 && tensor != axes.degree) {
+    return "expert_tensor " + std::to_string(tensor) + " is neither 1 nor the tensor degree " +
+           std::to_string(axes.degree);
+  }
+  const int inside = tensor == 1 ? axes.degree : 1;
+  if (inside > 1 && !axes.sequence) {
+    return "the " + std::to_string(inside) + " ranks of a tensor group have the same tokens, so they cannot send them to " +
+           "different experts; allowed: sequence: true, or expert_tensor: " + std::to_string(inside);
+  }
+  std::string known; // what experts may be shared by
+  int size = inside;
+  for (const int more : {1, axes.context.heads, axes.context.loops()}) {
+    size *= more;
+    if (size == ranks) {
+      return "";
+    }
+    known += size > 1 && more > 1 ? std::to_string(size) + ", " : "";
+  }
+  if (ranks % size == 0) {
+    return "";
+  }
+  return "expert " + std::to_string(ranks) + " does not go with the axes inside it; allowed: " + known +
+         "multiples of " + std::to_string(size);
+}
+
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
                                                      const StageAxes& axes, const StepTimes& times) {
   CutStage cut = cut_stage(signatures_of(model), stage, axes.context.loops() > 1);
+  if (std::string defect = expert_defect(axes); !defect.empty()) {
+    return Infeasible{std::move(defect)};
+  }
   const Layout layout = layout_of(axes);
+  if (axes.experts.ranks > 1) {
+    allow_any_samples(cut.operators);
+  }
   auto shared = share(cut, stage, layout, axes, times);
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
     return *reason;
+  }
+  std::vector<char> of_experts = dimensions_of_experts(axes, layout);
+  if (auto defect = share_experts(cut, layout, of_experts, std::get<SharedLetters>(shared))) {
+    return *std::move(defect);
   }
   StageProgram made{.program = {},
                     .shared = std::move(std::get<SharedLetters>(shared)),
                     .position = std::move(cut.position),
                     .op_of = std::move(cut.op_of),
                     .incoming = cut.incoming,
-                    .outgoing = cut.outgoing};
+                    .outgoing = cut.outgoing,
+                    .of_experts = std::move(of_experts)};
   made.program = emit_program(std::move(cut.operators), made.shared, layout);
   return made;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -30,16 +31,20 @@ struct CutStage {
 /// With `keys_apart`, what attention needs of all tokens stands apart from what it needs of its own (keys_apart()).
 CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart = false);
 
-/// The program of a group, by the axis's rule: Megatron-LM's with products that stand alone shared too and vocabularies
+/// The program of the ranks that exchange data in a pass, by the axes' rule: Megatron-LM's with products that stand alone shared too and vocabularies
 /// padded.
 struct StageProgram {
   Program program;
   SharedLetters shared;
   std::vector<int> position, op_of; ///< as in CutStage
   int incoming = 0, outgoing = 0;
+  std::vector<char> of_experts; ///< [dimension of the layout]: whether its ranks share experts
 
   bool is_border(int op) const { return op < incoming || op >= outgoing; }
 };
+
+/// Why ranks cannot share experts beside these axes; "" if they can: they are whole axes from the inside.
+std::string expert_defect(const StageAxes& axes);
 
 /// Infeasible, with the nearest degree that works, where something does not divide. Only a search asks for times, whose
 /// computation() is of operators of the model.

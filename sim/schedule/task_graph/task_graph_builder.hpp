@@ -154,6 +154,9 @@ private:
     std::vector<Way> ways;
   };
   Reducers reducers_of(int stage, int rank, TaskKind kind) const;
+  std::vector<Reducers> reducers_of_experts(int stage, int rank, TaskKind kind) const;
+  Reduction reduce_dense_and_experts(int stage, const Reducers& dense, const std::vector<Reducers>& experts,
+                                     const GradientBucket& bytes, const std::vector<TaskId>& made, int steps);
   Reducers reducers_among(int stage, const std::vector<std::size_t>& members, TaskKind kind) const;
   Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps);
   void add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps);

@@ -132,21 +132,60 @@ TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_among(int stage, const std
   return reducers;
 }
 
+// Those of a rank that have the same experts, where there are several.
+std::vector<TaskGraphBuilder::Reducers> TaskGraphBuilder::reducers_of_experts(int stage, int rank,
+                                                                              TaskKind kind) const {
+  const StageCost& cost = cost_.stages[stage];
+  const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
+  const auto apart = static_cast<std::size_t>(cost.axes.expert_replicas()); // replicas with other experts
+  std::vector<Reducers> all;
+  for (std::size_t place = 0; place < apart && cost.expert_gradients.value > 0; ++place) {
+    std::vector<std::size_t> members;
+    for (std::size_t i = place * degree + rank; i < replicas_[stage].size(); i += apart * degree) {
+      members.push_back(i);
+    }
+    if (members.size() > 1) {
+      all.push_back(reducers_among(stage, members, kind));
+    }
+  }
+  return all;
+}
+
+// Reduces, or gathers, what all replicas have, then what those with the same experts have, each group beside the others.
+TaskGraphBuilder::Reduction TaskGraphBuilder::reduce_dense_and_experts(int stage, const Reducers& dense,
+                                                                       const std::vector<Reducers>& experts,
+                                                                       const GradientBucket& bytes,
+                                                                       const std::vector<TaskId>& made, int steps) {
+  Reduction all = add_reduction(stage, dense, bytes.bytes, made, steps);
+  if (experts.empty() || bytes.of_experts.value == 0) {
+    return all;
+  }
+  const TaskId end = add_join(dense.kind, steps);
+  for (const Reducers& reducers : experts) {
+    const Reduction one = add_reduction(stage, reducers, bytes.of_experts, {all.end}, steps);
+    edge_runs_.push_back({one.end, end, steps});
+  }
+  return {all.begin, end};
+}
+
 // Reduces gradients over the replicas' shards of one rank, `steps` times an iteration, all at once or bucket by bucket.
 // Returns the block of the joins at the end.
 TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
-  if (!cost_.stages[stage].units.empty()) {
+  const StageCost& cost = cost_.stages[stage];
+  if (!cost.units.empty()) {
     return reduced_by_unit(stage, rank);
   }
   const TaskKind kind = request_.sharding.on() ? TaskKind::reduce_scatter : TaskKind::all_reduce;
   const Reducers reducers = reducers_of(stage, rank, kind);
+  const std::vector<Reducers> experts = reducers_of_experts(stage, rank, kind);
   const std::size_t parts = reducers.replicas.front()->parts.size();
   if (parts == 0) {
     std::vector<TaskId> made;
     for (const ReplicaTasks* replica : reducers.replicas) {
       made.push_back(complete(*replica));
     }
-    const Reduction whole = add_reduction(stage, reducers, cost_.stages[stage].gradients, made, steps);
+    const GradientBucket bytes{.bytes = cost.gradients, .of_experts = cost.expert_gradients};
+    const Reduction whole = reduce_dense_and_experts(stage, reducers, experts, bytes, made, steps);
     follow_itself(whole, steps);
     return whole.end;
   }
@@ -159,7 +198,7 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
     if (k > 0) {
       made.push_back(all.end);
     }
-    const Reduction one = add_reduction(stage, reducers, cost_.stages[stage].buckets[k].bytes, made, 1);
+    const Reduction one = reduce_dense_and_experts(stage, reducers, experts, cost.buckets[k], made, 1);
     all = {k > 0 ? all.begin : one.begin, one.end};
   }
   follow_itself(all, 1);
@@ -174,8 +213,13 @@ void TaskGraphBuilder::gather_parameters(int stage, int rank) {
   for (const ReplicaTasks* replica : reducers.replicas) {
     made.push_back(replica->optimizer);
   }
-  const Bytes weights = cost_.stages[stage].replicas.front().memory.weights;
-  const Reduction gathered = add_reduction(stage, reducers, weights, made, 1);
+  const StageCost& cost = cost_.stages[stage];
+  const Bytes weights = cost.replicas.front().memory.weights;
+  const Bytes all = cost.gradients + cost.expert_gradients;
+  const Bytes of_experts = all.value > 0 ? weights * (cost.expert_gradients / all) : Bytes{0};
+  const Reduction gathered =
+      reduce_dense_and_experts(stage, reducers, reducers_of_experts(stage, rank, TaskKind::all_gather),
+                               {.bytes = weights - of_experts, .of_experts = of_experts}, made, 1);
   for (const ReplicaTasks* replica : reducers.replicas) {
     ties_.emplace_back(gathered.end, Tie{replica->forward, 1, false});
   }

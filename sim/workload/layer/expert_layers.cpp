@@ -33,6 +33,14 @@ TensorDimensions rows_of(std::int64_t samples, const Shape& shape, int last) {
   return tensor_of(samples, kTokenLetter, shape, last);
 }
 
+// Where ranks share experts, a row goes to the rank of its expert, and what it weighs with it.
+void sort_rows(Signature& signature, int experts) {
+  signature.output[kTokenLetter].sorted_by = experts;
+  for (InputSignature& input : signature.inputs) {
+    input.dimensions[kTokenLetter].sorted_by = experts;
+  }
+}
+
 // The choices of a router, which layers read as numbers of experts: no gradient goes that way.
 InputSignature choices_of(Signature& signature, const Layer& layer, std::int64_t samples) {
   const Shape& choices = layer.inputs[1];
@@ -131,7 +139,9 @@ Shape dispatch_shape(Layer& layer) {
 LayerCost dispatch_cost(const Layer& layer) {
   const double x = elements_of(layer.inputs.front());
   const double y = elements_of(layer.output);
-  return {.forward = make_pass(0, 2 * y), .backward_input = make_pass(y, x + y)};
+  return {.forward = make_pass(0, 2 * y),
+          .backward_input = make_pass(y, x + y),
+          .routing = Routing{layer.experts, layer.skew, layer.capacity}};
 }
 
 LayerKernels dispatch_kernels(const Layer& layer) {
@@ -184,9 +194,10 @@ Signature expert_linear_signature(const Layer& layer, std::int64_t samples) {
   Signature signature = of_sequence(samples, layer.inputs[1].front(), Along::each);
   const int inputs = add_letter(signature, "input features", read.back(), Along::sum, true);
   const int outputs = add_letter(signature, "output features", layer.output.back(), Along::each, true);
-  const int experts = add_letter(signature, "experts", layer.experts, Along::whole);
+  const int experts = add_letter(signature, std::string(kExperts), layer.experts, Along::each);
   signature.inputs = {{-1, rows_of(samples, read, inputs)}, choices_of(signature, layer, samples)};
   signature.output = rows_of(samples, layer.output, outputs);
+  sort_rows(signature, experts);
   signature.parameters.push_back(
       {{of(experts, layer.experts), of(outputs, layer.output.back()), of(inputs, read.back())}});
   if (layer.bias) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/workload/experts.hpp"
 #include "sim/workload/layer/expert_layers.hpp"
 #include "sim/workload/layer/latent_attention.hpp"
 #include "sim/workload/layer/layer_costs.hpp"
@@ -178,14 +179,13 @@ void read_router(yaml::Map& map, Layer& layer) {
 }
 
 void read_dispatch(yaml::Map& map, Layer& layer) {
+  layer.skew = map.number("skew", kExpertSkew, 0);
   if (!map.has("capacity")) {
     return;
   }
   constexpr yaml::Range kCapacity{1e-3, 1e5, true, "0.001 to 100000"};
-  constexpr yaml::Range kSkew{0, 10, true, "0 to 10"};
   layer.capacity = map.number("capacity", kCapacity);
   layer.experts = map.integer("experts", 1, kMostExperts);
-  layer.skew = map.number("skew", kSkew, 0);
   layer.padded = map.boolean("padded", false);
 }
 

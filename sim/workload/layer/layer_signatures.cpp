@@ -127,7 +127,9 @@ Signature gated_signature(const Layer& layer, std::int64_t samples) {
     const Shape& weights = layer.inputs[1];
     const int choices = add_letter(signature, "choices", weights.back(), Along::whole);
     signature.letters[1].pieces = weights.front();
-    signature.inputs.push_back({-1, {{0, {samples}}, {1, {weights.front()}}, {choices, {weights.back()}}}});
+    const int experts = add_letter(signature, std::string(kExperts), 0, Along::each);
+    signature.inputs.push_back({-1, {{0, {samples}}, {1, {weights.front()}, experts}, {choices, {weights.back()}}}});
+    signature.inputs.front().dimensions[1].sorted_by = signature.output[1].sorted_by = experts;
   }
   signature.reads_inputs = true;
   return signature;

@@ -66,6 +66,7 @@ struct LayerCost {
   double active = 1;                   ///< as in Operator
   double frozen = 0;                   ///< as in Operator
   std::optional<AttentionMask> mask{}; ///< as in Operator
+  std::optional<Routing> routing{};    ///< as in Operator
 };
 
 /// The kernels of each pass; empty where no shape is known.

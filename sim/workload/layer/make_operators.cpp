@@ -75,6 +75,7 @@ std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double inp
     layer.op.parameters = layer.cost.parameters;
     layer.op.seen = layer.cost.seen;
     layer.op.mask = layer.cost.mask;
+    layer.op.routing = layer.cost.routing;
     layer.op.active = layer.cost.active;
     layer.op.frozen = layer.cost.frozen;
     layer.op.forward = layer.cost.forward;

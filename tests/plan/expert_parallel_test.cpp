@@ -1,0 +1,143 @@
+// Ranks that share experts: what they hold, what they exchange, what falls to each.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "sim/plan/expert_loads.hpp"
+#include "sim/plan/stage_costs.hpp"
+#include "tests/catch.hpp"
+#include "tests/plan/problems.hpp"
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+// A mixture of 8 experts, 2 of which each of 8 tokens goes to: 16 features, 32 inside. Half precision, two samples for
+// each device, which have a link each to one switch.
+struct World {
+  static constexpr double tokens = 8, top = 2, features = 16, inner = 32, experts = 8;
+  ModelGraph model;
+  Platform platform;
+  CostModelResult cost;
+  Training training;
+  Router router;
+  Problem problem;
+
+  explicit World(int devices, const std::string& dispatch = "")
+      : model(test::workload(text(dispatch))), platform(test::World(star(devices)).platform),
+        cost(make_roofline({model})), training(half(devices)), router(platform),
+        problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
+
+  static std::string text(const std::string& dispatch) {
+    return "name: mixture\ninput: {shape: [8, 16]}\nlayers:\n"
+           "  - {name: first, kind: linear, features: 16, bias: false}\n"
+           "  - {name: router, kind: router, experts: 8, top: 2}\n"
+           "  - {name: dispatch, kind: dispatch, inputs: [first, router]" +
+           dispatch +
+           "}\n"
+           "  - {name: expand, kind: expert_linear, inputs: [dispatch, router], experts: 8, features: 32, bias: false}\n"
+           "  - {name: contract, kind: expert_linear, inputs: [expand, router], experts: 8, features: 16, bias: false}\n"
+           "  - {name: combine, kind: combine, inputs: [contract, router]}\n";
+  }
+  static Training half(int devices) {
+    Training training;
+    training.global_batch = 2 * devices;
+    training.precision = Precision::fp16;
+    return training;
+  }
+  static test::Toy star(int devices) {
+    test::Toy toy;
+    toy.operators = {{{1}}};
+    toy.devices.assign(devices, {0, 2, 1});
+    return toy;
+  }
+
+  StageCost stage(const Experts& shared) {
+    Stage stage{.operators = std::vector<OperatorId>(model.size()),
+                .devices = std::vector<DeviceId>(platform.devices.size()),
+                .experts = shared};
+    std::iota(stage.operators.begin(), stage.operators.end(), 0);
+    std::iota(stage.devices.begin(), stage.devices.end(), 0);
+    return cost_plan(problem, {.strategy = "", .stages = {stage}}).stages.front();
+  }
+};
+
+// Two products of experts, 2 x 8 x 16 x 32 parameters, of which each of four ranks has a quarter; 16 x 16 of the first
+// layer and 8 x 16 of the router on all.
+TEST_CASE("ranks hold their part of the experts, and reduce it among those that have the same", "[plan][experts]") {
+  World world(8);
+  const double dense = 16 * 16 + 8 * 16, mixture = 2 * World::experts * World::features * World::inner;
+  const StageCost shared = world.stage({4});
+  CHECK(shared.gradients.value == near(2 * dense));
+  CHECK(shared.expert_gradients.value == near(2 * mixture / 4));
+  CHECK(shared.replicas.front().memory.weights.value == near(2 * (dense + mixture / 4)));
+  const StageCost alone = world.stage({});
+  CHECK(alone.gradients.value == near(2 * (dense + mixture)));
+  CHECK(alone.expert_gradients.value == 0);
+}
+
+// Of what all share of the optimiser's states (ZeRO 1), dense parameters lie on eight replicas, those of experts on the
+// two that have the same: those of the optimiser and a copy, of 4 bytes each.
+TEST_CASE("states of experts are shared by the ranks that have the same experts", "[plan][experts]") {
+  World world(8);
+  world.training.sharding = {.zero = Zero::states, .replicas = 8};
+  const double dense = 16 * 16 + 8 * 16, mixture = 2 * World::experts * World::features * World::inner;
+  const double each = 4.0 * (world.training.optimizer->states + 1);
+  CHECK(world.stage({4}).replicas.front().memory.optimizer.value == near(each * (dense / 8 + mixture / 4 / 2)));
+}
+
+// Each rank brings rows of its two samples, 2 x 8 x 2 of 16 features, and gets as many back, forward and backward.
+TEST_CASE("rows go to the ranks of their experts and back", "[plan][experts]") {
+  World world(4);
+  const GroupPasses& passes = *world.stage({4}).groups.front().passes;
+  const double rows = 2 * World::tokens * World::top * World::features * 2, choices = 2 * World::tokens * World::top * 2;
+  std::vector<double> bytes;
+  for (const PassExchange& one : passes.forward.exchanges) {
+    CHECK(one.kind == CollectiveKind::all_to_all);
+    CHECK(one.axis == Axis::experts);
+    bytes.push_back(one.bytes.value);
+  }
+  std::sort(bytes.begin(), bytes.end());
+  CHECK(bytes == std::vector<double>{choices, rows, rows});
+  CHECK(passes.backward.exchanges.size() == 2); // choices weigh nothing here
+}
+
+// 1, 1/2, 1/3, … of 8 experts on 4 ranks, in their order.
+TEST_CASE("popular experts load their rank, as far as their capacity allows", "[plan][experts]") {
+  const auto loads = expert_loads({.experts = 8, .skew = 1}, 4);
+  double all = 0;
+  for (int i = 1; i <= 8; ++i) {
+    all += 1.0 / i;
+  }
+  CHECK(loads[0] == near((1 + 1.0 / 2) / (all / 4)));
+  CHECK(loads[3] == near((1.0 / 7 + 1.0 / 8) / (all / 4)));
+  CHECK(std::accumulate(loads.begin(), loads.end(), 0.0) == near(4));
+  CHECK(expert_loads({.experts = 8}, 4) == std::vector<double>(4, 1.0));
+  // At most an equal share each: what is above is dropped, and the first has exactly that.
+  const auto limited = expert_loads({.experts = 2, .skew = 1, .most = 1}, 2); // 4/3 and 2/3 -> 1 and 2/3
+  CHECK(limited[0] == near(1 / (5.0 / 6)));
+  CHECK(limited[1] == near((2.0 / 3) / (5.0 / 6)));
+}
+
+TEST_CASE("a skew makes the first rank compute longer, and every all-to-all", "[plan][experts]") {
+  World even(4), skewed(4, ", skew: 1");
+  const StageCost equal = even.stage({4}), unequal = skewed.stage({4});
+  const double first = expert_loads({.experts = 8, .skew = 1}, 4).front();
+  const auto rows = [](const StageCost& cost) { return cost.groups.front().passes->forward.exchanges.back().bytes.value; };
+  CHECK(rows(unequal) == near(first * rows(equal)));
+  const auto computed = [](const StageCost& cost, int rank) {
+    const GroupPass& pass = cost.groups[rank].passes->forward;
+    return (pass.seconds - pass.exchanged.all).value;
+  };
+  CHECK(computed(equal, 0) == near(computed(equal, 3)));
+  CHECK(computed(unequal, 0) > computed(equal, 0));
+  CHECK(computed(unequal, 3) < computed(equal, 3));
+  even.training.expert_skew = 1; // a study may say it in the model's place
+  CHECK(rows(even.stage({4})) == near(rows(unequal)));
+}
+
+} // namespace
+} // namespace stagecraft

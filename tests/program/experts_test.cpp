@@ -1,0 +1,139 @@
+// Ranks that share experts: rows of tokens go to the ranks of their experts and back, and the program comes to what the
+// unsharded model comes to, however unequally experts are chosen.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <initializer_list>
+#include <numeric>
+
+#include "sim/plan/program/emit_program.hpp"
+#include "sim/plan/program/stage_program.hpp"
+#include "tests/catch.hpp"
+#include "tests/program/models.hpp"
+
+using namespace stagecraft;
+using namespace stagecraft::testing;
+
+namespace {
+
+TransformerSizes mixture() {
+  TransformerSizes sizes;
+  sizes.experts = 8;
+  sizes.heads = sizes.key_value_heads = 4;
+  sizes.hidden = 16;
+  sizes.tokens = 8;
+  return sizes;
+}
+
+// The model as a graph whose operators are one stage.
+ModelGraph graph_of(const Transformer& model) {
+  ModelGraph graph;
+  for (const Signature& signature : model.operators) {
+    Operator op;
+    op.signature = signature;
+    graph.operators.push_back(std::move(op));
+  }
+  return graph;
+}
+
+std::variant<StageProgram, Infeasible> staged(const Transformer& model, const StageAxes& axes) {
+  std::vector<OperatorId> all(model.operators.size());
+  std::iota(all.begin(), all.end(), 0);
+  return stage_program(graph_of(model), all, axes);
+}
+
+// Adds to a router's weights what makes every token choose the first experts.
+void prefer_first_experts(Transformer& model) {
+  for (auto& [parameter, numbers] : model.inputs.parameters) {
+    if (model.operators[parameter.first].output.size() == 3 && numbers.sizes.size() == 2 && numbers.sizes[0] == 8) {
+      for (std::size_t i = 0; i < numbers.values.size(); ++i) {
+        numbers.values[i] *= i < numbers.values.size() / 4 ? 1 : 1e-3;
+      }
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("programs whose ranks share experts come to the unsharded run's loss and gradients") {
+  const TransformerSizes sizes = mixture();
+  for (const bool skewed : {false, true}) {
+    Transformer model = make_transformer(sizes);
+    if (skewed) {
+      prefer_first_experts(model);
+    }
+    const Transformer apart = with_keys_apart(model, sizes);
+    const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
+    const Outcome whole_apart = run(program_of(apart, make_layout({})), apart.inputs);
+    for (const StageAxes& axes : std::initializer_list<StageAxes>{
+             {.experts = {2}},
+             {.experts = {4}},
+             {.degree = 2, .sequence = true, .experts = {2}},
+             {.degree = 2, .sequence = true, .experts = {4}},
+             {.degree = 2, .sequence = true, .experts = {8}},
+             {.degree = 2, .sequence = true, .experts = {2, 2}},
+             {.degree = 2, .experts = {4, 2}},
+             {.context = {.ranks = 2}, .experts = {2}},
+             {.context = {.ranks = 2}, .experts = {4}},
+             {.context = {.ranks = 2, .rule = ContextRule::all_to_all, .heads = 2}, .experts = {4}},
+             {.degree = 2, .sequence = true, .context = {.ranks = 2}, .experts = {8}}}) {
+      INFO((skewed ? "skewed, " : "") << "tensor " << axes.degree << ", context " << axes.context.ranks << ", expert "
+                                      << axes.experts.ranks << " x " << axes.experts.tensor);
+      const auto staged_program = staged(model, axes);
+      if (const auto* defect = std::get_if<Infeasible>(&staged_program)) {
+        FAIL(defect->reason);
+      }
+      const Program& program = std::get<StageProgram>(staged_program).program;
+      const bool is_apart = program.operators.size() > model.operators.size();
+      const Outcome outcome = run(program, is_apart ? apart.inputs : model.inputs);
+      CHECK(outcome.defects == std::vector<std::string>{});
+      CHECK(error_of(outcome, is_apart ? whole_apart : whole) < 1e-12);
+    }
+  }
+}
+
+// Rows go to experts and come back, forward and backward; choices go with them once.
+TEST_CASE("each mixture sends its rows twice in each pass, and what they weigh with them") {
+  const TransformerSizes sizes = mixture();
+  const Program program = std::get<StageProgram>(staged(make_transformer(sizes), {.experts = {4}})).program;
+  const auto sent = [](const std::vector<Step>& steps) {
+    return std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.kind == StepKind::all_to_all; });
+  };
+  CHECK(sent(program.forward) == 3 * sizes.blocks);
+  CHECK(sent(program.backward) == 3 * sizes.blocks); // gradients of rows, and of what they weigh
+}
+
+TEST_CASE("no exchange of rows can be left out") {
+  const TransformerSizes sizes = mixture();
+  const Transformer model = make_transformer(sizes);
+  const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
+  for (const StageAxes& axes : std::initializer_list<StageAxes>{{.experts = {4}}, {.degree = 2, .sequence = true, .experts = {4}}}) {
+    const Program program = std::get<StageProgram>(staged(model, axes)).program;
+    for (const Part part : kParts) {
+      for (std::size_t i = 0; i < (program.*part).size(); ++i) {
+        const Step& step = (program.*part)[i];
+        if (is_collective(step.kind) && program.layout.dimensions[step.dimension].size > 1) {
+          INFO("tensor " << axes.degree << ", step " << i);
+          CHECK(!(error_of(run(without(program, part, i), model.inputs), whole) < 1e-9));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("experts are shared by whole axes from the inside, and by ranks with tokens of their own") {
+  const Transformer model = make_transformer(mixture());
+  const auto reason = [&](const StageAxes& axes) {
+    const auto found = staged(model, axes);
+    return std::holds_alternative<Infeasible>(found) ? std::get<Infeasible>(found).reason : "";
+  };
+  CHECK(reason({.degree = 2, .experts = {4}}) ==
+        "the 2 ranks of a tensor group have the same tokens, so they cannot send them to different experts; allowed: "
+        "sequence: true, or expert_tensor: 2");
+  CHECK(reason({.degree = 4, .sequence = true, .experts = {2}}) ==
+        "expert 2 does not go with the axes inside it; allowed: multiples of 4");
+  CHECK(reason({.degree = 4, .sequence = true, .experts = {4, 2}}) ==
+        "expert_tensor 2 is neither 1 nor the tensor degree 4");
+  CHECK(reason({.context = {.ranks = 4}, .experts = {2}}) ==
+        "expert 2 does not go with the axes inside it; allowed: multiples of 4");
+  CHECK(reason({.experts = {16}}) == "8 experts do not divide over 16 data-parallel ranks; nearest that does: 8");
+}
