@@ -459,7 +459,6 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
       apply(changed, setting);
     }
   }
-  TakenConfig config = take_config(changed);
   yaml::Map map(changed, "study");
   Study study;
   study.name = map.text("name", "");
@@ -469,6 +468,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   refuse_rooflines_without_rates(map, *model);
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
+  TakenConfig config = take_config(changed, {*model, static_cast<int>(study.platform.devices.size())});
   study.training = read_training(map, *model, purpose);
   study.training.config = std::move(config.name);
   study.training.unheeded = std::move(config.unheeded);
