@@ -185,4 +185,19 @@ void read_plan_of_blocks(std::string_view bytes) {
   read_plan(kStudy, bytes);
 }
 
+void read_framework_config(std::string_view bytes) {
+  static const ModelGraph kModel = load_model(kRoot / "workloads/gpt2.yaml");
+  for (const char* file : {"c.toml", "c.yaml", "c.csv", "c.sh"}) {
+    const ConfigSource source(std::string(bytes), file);
+    for (const ConfigFormat& format : config_formats()) {
+      try {
+        if (shows(format, source)) {
+          load_training(format.read(source, {kModel, 8}).training);
+        }
+      } catch (const InputError&) { // another format may take it
+      }
+    }
+  }
+}
+
 } // namespace stagecraft::fuzz

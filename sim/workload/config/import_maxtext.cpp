@@ -214,7 +214,8 @@ private:
       return;
     }
     const long long at_once = 1LL * pipeline_ * layers;
-    const Where where = leaves_.where("", "num_layers_per_pipeline_stage");
+    const bool is_given = leaves_.find("", "num_layers_per_pipeline_stage") != nullptr;
+    const Where where = is_given ? leaves_.where("", "num_layers_per_pipeline_stage") : where_of("pipeline");
     if (draft_.layers() % at_once != 0) {
       throw InputError(where, std::to_string(draft_.layers()) + " layers are no multiple of " +
                                   count_of(pipeline_, "rank") + " x " + std::to_string(layers) +

@@ -292,7 +292,8 @@ void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWor
     }
   }
   MegatronSetting setting{std::string(flag.name), std::move(value), "--" + std::string(flag.name)};
-  if (!values_.emplace(flag.name, std::move(setting)).second) {
+  if (!values_.emplace(flag.name, std::move(setting)).second &&
+      flag.valued) { // a switch is on, however often it is given
     throw InputError(words[i].where, "'--" + std::string(flag.name) + "' is given twice; allowed: once");
   }
 }

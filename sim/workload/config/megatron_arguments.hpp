@@ -41,8 +41,8 @@ std::vector<std::string> megatron_flags();
 /// leading dashes.
 class MegatronArguments {
 public:
-  /// Of a shell script. InputError for an unknown flag that would place layers, and a flag without its value or given
-  /// twice.
+  /// Of a shell script. InputError for an unknown flag that would place layers, and a flag without its value, or with
+  /// two.
   MegatronArguments(const std::string& text, const std::string& file);
   /// Of another tool, on so many ranks (0: it does not say). InputError for a setting that is given twice.
   MegatronArguments(const std::vector<MegatronSetting>& settings, int world, const Where& whole);
