@@ -10,6 +10,7 @@
 #include "sim/platform/route.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
 #include "sim/study/study.hpp"
+#include "sim/workload/config/config_format.hpp"
 #include "sim/workload/import/import.hpp"
 #include "tests/fuzz/fuzz_files.hpp"
 #include "tests/fuzz/read.hpp"

@@ -136,10 +136,6 @@ const yaml::Node* ConfigLeaves::find(std::string_view section, std::string_view 
   return found->value;
 }
 
-bool ConfigLeaves::has_section(std::string_view section) const {
-  return std::any_of(leaves_.begin(), leaves_.end(), [&](const ConfigLeaf& one) { return one.section == section; });
-}
-
 int ConfigLeaves::integer(std::string_view section, std::string_view name, int low, int high, int otherwise) {
   const yaml::Node* found = find(section, name);
   return found != nullptr ? yaml::integer(*found, name, low, high) : otherwise;

@@ -64,7 +64,6 @@ public:
 
   /// The value of a key in a section, or in no section; null where it is left out. Marks it as taken.
   const yaml::Node* find(std::string_view section, std::string_view name);
-  bool has_section(std::string_view section) const;
   int integer(std::string_view section, std::string_view name, int low, int high, int otherwise);
   double number(std::string_view section, std::string_view name, double otherwise);
   bool boolean(std::string_view section, std::string_view name, bool otherwise);
