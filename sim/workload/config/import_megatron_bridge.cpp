@@ -65,11 +65,14 @@ public:
 
 private:
   void add(std::string_view flag, std::string text, const Where& where, const std::string& written) {
-    const auto same = std::find_if(settings_.begin(), settings_.end(), [&](const MegatronSetting& known) {
-      return known.name == flag && known.value.text == text; // use_distributed_optimizer stands in two sections
-    });
+    const auto same = std::find_if(settings_.begin(), settings_.end(),
+                                   [&](const MegatronSetting& known) { return known.name == flag; });
     if (same == settings_.end()) {
       settings_.push_back({std::string(flag), {std::move(text), where}, written});
+    } else if (same->value.text != text) { // use_distributed_optimizer stands in two sections
+      throw InputError(where, "'" + excerpt(written) + "' is '" + excerpt(text) + "', and in line " +
+                                  std::to_string(same->value.where.line) + " '" + excerpt(same->value.text) +
+                                  "'; allowed: the same");
     }
   }
 

@@ -28,6 +28,7 @@ constexpr std::array kVariables = {
     VariableRow{"EXPERT_TENSOR_PARALLEL", "expert-tensor-parallel-size"},
     VariableRow{"INTERLEAVED_PIPELINE", "num-virtual-stages-per-pipeline-rank"},
     VariableRow{"MICRO_BATCH_SIZE", "micro-batch-size"},
+    VariableRow{"MBS", "micro-batch-size"},
     VariableRow{"GLOBAL_BATCH_SIZE", "global-batch-size"},
     VariableRow{"SEQ_PARALLEL", "sequence-parallel"},
     VariableRow{"SP", "sequence-parallel"},

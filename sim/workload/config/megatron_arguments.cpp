@@ -216,8 +216,8 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
       add(*flag, words, i);
     } else if (places_layers(name)) {
       throw InputError(words[i].where, unknown_name("argument", "--" + name, written_flags()));
-    } else if (std::find(others_.begin(), others_.end(), name) == others_.end()) {
-      others_.push_back(name);
+    } else {
+      others_.insert(name);
     }
   }
 }

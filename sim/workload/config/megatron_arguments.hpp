@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +60,7 @@ public:
   /// The given flags that change a run's time or memory, and that no plan can say.
   std::vector<std::string> unheeded() const { return unheeded_; }
   /// The names of the flags in a script that are not among megatron_flags(), each once.
-  const std::vector<std::string>& others() const { return others_; }
+  const std::set<std::string>& others() const { return others_; }
   /// The number of processes: WORLD_SIZE, or torchrun's product; 0 if the file does not say.
   int world() const;
 
@@ -72,7 +73,8 @@ private:
   int world_ = 0;
   std::map<std::string, MegatronSetting> values_;
   std::map<std::string, ShellWord> variables_;
-  std::vector<std::string> unheeded_, others_;
+  std::vector<std::string> unheeded_;
+  std::set<std::string> others_;
 };
 
 /// The largest number of ranks that such a file may ask for.

@@ -111,7 +111,7 @@ private:
   Where here() const { return {file_, line_->number, line_->column + static_cast<int>(at_)}; }
 
   void leave(std::string what) {
-    if (std::find(made_.not_understood.begin(), made_.not_understood.end(), what) == made_.not_understood.end()) {
+    if (left_.insert(what).second) {
       made_.not_understood.push_back(std::move(what));
     }
   }
@@ -304,6 +304,7 @@ private:
   const std::string& file_;
   std::vector<Line> lines_;
   std::map<std::string, int> set_in_;
+  std::set<std::string> left_;    // what is not understood
   std::set<std::string> unknown_; // set to what only a shell can tell
   const Line* line_ = nullptr;
   std::size_t at_ = 0;

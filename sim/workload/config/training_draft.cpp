@@ -38,7 +38,7 @@ void TrainingDraft::degree(std::string_view key, int degree, const Where& where)
 }
 
 void TrainingDraft::leave(std::string what) {
-  if (std::find(made_.unheeded.begin(), made_.unheeded.end(), what) == made_.unheeded.end()) {
+  if (left_.insert(what).second) {
     made_.unheeded.push_back(std::move(what));
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,7 @@ private:
   const ConfigContext& context_;
   int layers_;
   ImportedTraining made_;
+  std::set<std::string> left_; // what of it is unheeded
 };
 
 /// One value of a configuration and where it stands: in a section, or in none.
