@@ -32,6 +32,8 @@ TEST_CASE("bad TOML is refused where it stands", "[config][toml]") {
   CHECK_THAT(refusal_of_toml("a = 1\na = 2\n"), Catch::StartsWith("a.toml:2:"));
   CHECK_THAT(refusal_of_toml("[t]\n[t]\n"), Catch::StartsWith("a.toml:2:"));
   CHECK_THAT(refusal_of_toml("a = \"x\n"), Catch::StartsWith("a.toml:1:"));
+  CHECK_THAT(refusal_of_toml("[\fa]\n"), Catch::StartsWith("a.toml:1:2: not valid TOML: a table's name"));
+  CHECK_THAT(refusal_of_toml("[[=a]]\n"), Catch::StartsWith("a.toml:1:3: not valid TOML: a table's name"));
 }
 
 // A hundred levels are read, one more is not, however they are written.
