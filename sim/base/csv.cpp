@@ -159,6 +159,14 @@ CsvTable::CsvTable(std::string_view text, const std::string& file, std::initiali
   }
 }
 
+std::vector<std::string> CsvTable::columns() const {
+  std::vector<std::string> names;
+  for (const CsvCell& cell : header_) {
+    names.push_back(cell.text);
+  }
+  return names;
+}
+
 bool CsvTable::has(std::string_view column) const {
   return std::any_of(header_.begin(), header_.end(), [&](const CsvCell& cell) { return cell.text == column; });
 }

@@ -35,6 +35,8 @@ public:
 
   std::size_t rows() const { return rows_.size(); }
   bool has(std::string_view column) const;
+  /// The names of the columns, in order.
+  std::vector<std::string> columns() const;
   /// `column` must be one of `needed`, or a column that the table has.
   const CsvCell& at(std::size_t row, std::string_view column) const;
 

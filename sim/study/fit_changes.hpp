@@ -13,7 +13,8 @@ namespace stagecraft {
 /// the scenario's number of micro-batches.
 bool looks_for_change(const Scenario& scenario);
 
-/// Tries more micro-batches of the same batch, then full recompute with the scenario's micro-batches, then more memory.
+/// Tries more micro-batches of the same batch, then full recompute with the scenario's micro-batches, then, where the
+/// strategy takes given degrees, that replicas share more, or twice the tensor or pipeline degree, then more memory.
 /// Returns the first change that fits, in words; "" where none does. The memo keeps it.
 std::string smallest_fitting_change(StudyMemo& memo, const Scenario& scenario);
 

@@ -220,28 +220,6 @@ void check_layers(const Training& training, const ModelGraph& model) {
   }
 }
 
-// The replicas of a mesh share what the study says. What is wrong with degrees is a reason of each plan.
-void share_states(Study& study) {
-  const std::optional<ParallelDegrees>& degrees = study.training.parallel;
-  if (!degrees || degrees->sharding.zero == Zero::none) {
-    return;
-  }
-  const ShardingRule& rule = degrees->sharding;
-  const auto found = mesh_of(*degrees, static_cast<int>(study.platform.devices.size()));
-  const Mesh mesh = std::holds_alternative<Mesh>(found) ? std::get<Mesh>(found) : Mesh{};
-  const bool pipeline = mesh.pipeline > 1;
-  Sharding& sharding = study.training.sharding;
-  sharding = {.zero = rule.zero,
-              .group = rule.group,
-              .reshard = rule.reshard.value_or(pipeline || rule.zero < Zero::weights ? Reshard::after_step
-                                                                                     : Reshard::after_forward),
-              .reduce = rule.reduce.value_or(pipeline || rule.zero == Zero::states ? Reduce::last_micro_batch
-                                                                                   : Reduce::each_micro_batch),
-              .gather = rule.gather,
-              .prefetch = rule.prefetch};
-  sharding.replicas = sharding.sharing(mesh.data * mesh.context.ranks);
-}
-
 // What the framework holds of each device's memory, and what its allocator wastes, is not there for tensors.
 void reserve_memory(const MemoryReserve& reserve, const Where& where, Platform& platform) {
   for (DeviceType& type : platform.types) {
@@ -359,6 +337,26 @@ Platform find_platform(yaml::Map& map, const ModelGraph& model, const Folders& f
 
 } // namespace
 
+Sharding sharding_of(const ParallelDegrees& degrees, int devices) {
+  if (degrees.sharding.zero == Zero::none) {
+    return {};
+  }
+  const ShardingRule& rule = degrees.sharding;
+  const auto found = mesh_of(degrees, devices);
+  const Mesh mesh = std::holds_alternative<Mesh>(found) ? std::get<Mesh>(found) : Mesh{};
+  const bool pipeline = mesh.pipeline > 1;
+  Sharding sharding{.zero = rule.zero,
+                    .group = rule.group,
+                    .reshard = rule.reshard.value_or(pipeline || rule.zero < Zero::weights ? Reshard::after_step
+                                                                                           : Reshard::after_forward),
+                    .reduce = rule.reduce.value_or(pipeline || rule.zero == Zero::states ? Reduce::last_micro_batch
+                                                                                         : Reduce::each_micro_batch),
+                    .gather = rule.gather,
+                    .prefetch = rule.prefetch};
+  sharding.replicas = sharding.sharing(mesh.data * mesh.context.ranks);
+  return sharding;
+}
+
 void add_plan(Study& study, const std::filesystem::path& path, std::string_view format) {
   Plan plan = load_plan(path, format, *study.model, study.platform);
   std::vector<std::string> taken = names_of(strategies());
@@ -459,7 +457,6 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
       apply(changed, setting);
     }
   }
-  TakenConfig config = take_config(changed);
   yaml::Map map(changed, "study");
   Study study;
   study.name = map.text("name", "");
@@ -469,11 +466,14 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   refuse_rooflines_without_rates(map, *model);
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
+  TakenConfig config = take_config(changed, {*model, static_cast<int>(study.platform.devices.size())});
   study.training = read_training(map, *model, purpose);
   study.training.config = std::move(config.name);
   study.training.unheeded = std::move(config.unheeded);
   count_micro_batches(study.training, static_cast<int>(study.platform.devices.size()));
-  share_states(study);
+  if (study.training.parallel) {
+    study.training.sharding = sharding_of(*study.training.parallel, static_cast<int>(study.platform.devices.size()));
+  }
   if (study.training.memory.any()) {
     reserve_memory(study.training.memory, map.where("training"), study.platform);
   }

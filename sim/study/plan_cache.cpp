@@ -17,7 +17,7 @@ const Plan* plan_not_shaped_by_memory(const Planned& planned) {
 
 } // namespace
 
-// Plans that memory did not shape are all the same, so the first of them is enough. But what full recompute makes fit
+// Plans that memory did not shape are all the same, so the first of them is enough. But what a change makes fit
 // is said of one schedule, so there the planner itself must find the plan under that schedule.
 const PlanCache::Planning* PlanCache::serving(const Plannings& known, const PlanKey& key, const PlanRequest& request) {
   const auto same = std::find_if(known.begin(), known.end(), [&](const Planning& one) {
@@ -26,7 +26,7 @@ const PlanCache::Planning* PlanCache::serving(const Plannings& known, const Plan
   if (same != known.end()) {
     return &*same;
   }
-  if (key.change == FitChange::full_recompute) {
+  if (key.change != FitChange::none && key.change != FitChange::unlimited_memory) {
     return nullptr;
   }
   const auto unshaped = std::find_if(known.begin(), known.end(), [](const Planning& one) {

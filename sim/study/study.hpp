@@ -76,6 +76,9 @@ enum class Purpose { run, comparison };
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
                  Purpose purpose = Purpose::run);
 
+/// What the replicas of a mesh share by these degrees. What is wrong with degrees is a reason of each plan.
+Sharding sharding_of(const ParallelDegrees& degrees, int devices);
+
 /// The numbers of micro-batches that a strategy, or a plan made elsewhere (null), is tried with: the study's own first.
 std::vector<int> micro_batches_of(const Study& study, const StrategyRow* strategy);
 

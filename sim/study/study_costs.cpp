@@ -61,13 +61,49 @@ const Platform& StudyCosts::platform_of(FitChange change) {
 
 const Training& StudyCosts::training_of(FitChange change, int recompute) {
   const Training& asked = training(recompute);
-  if (change != FitChange::full_recompute) {
+  if (change == FitChange::none || change == FitChange::unlimited_memory) {
     return asked;
   }
-  const auto [slot, is_new] = recomputing_.try_emplace(recompute, asked);
-  slot->second.recompute.what = Recompute::full;
-  slot->second.recompute.first = 0;
-  return slot->second;
+  const auto [slot, is_new] = changed_.try_emplace({change, recompute}, asked);
+  Training& changed = slot->second;
+  if (change == FitChange::full_recompute) {
+    changed.recompute.what = Recompute::full;
+    changed.recompute.first = 0;
+  } else if (const std::optional<ParallelDegrees> degrees = is_new ? changed_degrees(change) : std::nullopt) {
+    changed.parallel = degrees;
+    changed.sharding = sharding_of(*degrees, static_cast<int>(devices_.size()));
+  }
+  return changed;
+}
+
+std::optional<ParallelDegrees> StudyCosts::changed_degrees(FitChange change) const {
+  if (!study_.training.parallel || !study_.training.parallel->ranks.empty()) {
+    return std::nullopt;
+  }
+  ParallelDegrees degrees = *study_.training.parallel;
+  const auto found = mesh_of(degrees, static_cast<int>(devices_.size()));
+  const Mesh* mesh = std::get_if<Mesh>(&found);
+  if (mesh == nullptr || mesh->data < 2) {
+    return std::nullopt;
+  }
+  Zero& zero = degrees.sharding.zero;
+  if (change == FitChange::share_states && zero == Zero::none) {
+    zero = Zero::states;
+    return degrees;
+  }
+  if (change == FitChange::share_weights && zero < Zero::weights) {
+    degrees.sharding = {.zero = Zero::weights, .group = degrees.sharding.group};
+    return degrees;
+  }
+  const bool tensor = change == FitChange::more_tensor;
+  if (mesh->data % 2 != 0 || degrees.sharding.group > 0 || (!tensor && change != FitChange::more_pipeline) ||
+      (!tensor && degrees.layers)) {
+    return std::nullopt;
+  }
+  degrees.data = mesh->data / 2;
+  degrees.tensor = mesh->tensor * (tensor ? 2 : 1);
+  degrees.pipeline = mesh->pipeline * (tensor ? 1 : 2);
+  return degrees;
 }
 
 const Problem& StudyCosts::problem(int micro_batches, int recompute, FitChange change) {

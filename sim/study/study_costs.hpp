@@ -17,7 +17,15 @@
 namespace stagecraft {
 
 /// What may be otherwise than the study says, to see what a plan lacks.
-enum class FitChange { none, full_recompute, unlimited_memory };
+enum class FitChange {
+  none,
+  full_recompute,
+  unlimited_memory,
+  share_states,  ///< `zero` 1, where replicas share nothing
+  share_weights, ///< `zero` 3
+  more_tensor,   ///< twice the tensor degree, with half the replicas
+  more_pipeline, ///< twice the ranks of the pipeline, with half the replicas
+};
 
 /// Each value is a function of the study, worked out when it is first asked for. The study must outlive it and stay
 /// where it is.
@@ -35,6 +43,8 @@ public:
   const Training& training(int recompute) const { return trainings_.at(recompute); }
 
   const Problem& problem(int micro_batches, int recompute = 0, FitChange change = FitChange::none);
+  /// The study's degrees after a change of them; nothing where it has none, or they cannot be changed so.
+  std::optional<ParallelDegrees> changed_degrees(FitChange change) const;
   /// The same with the speeds that planners believe, key `believed` of the study.
   const Problem& believed(int micro_batches, int recompute = 0);
 
@@ -60,10 +70,10 @@ private:
   Router router_;
   KnownSchedules schedules_;
   std::vector<DeviceId> devices_;
-  std::vector<Training> trainings_;     // by choice of recompute
-  std::map<int, Training> recomputing_; // the same with everything recomputed
-  std::optional<Platform> unlimited_;   // its devices have room for anything
-  std::optional<SpeedWorld> believed_;  // where it differs from the truth
+  std::vector<Training> trainings_;                       // by choice of recompute
+  std::map<std::pair<FitChange, int>, Training> changed_; // by change and choice of recompute
+  std::optional<Platform> unlimited_;                     // its devices have room for anything
+  std::optional<SpeedWorld> believed_;                    // where it differs from the truth
   Problems problems_, believed_problems_;
   std::map<std::pair<int, int>, std::vector<OperatorError>> errors_; // by micro-batches and device type
   std::optional<Seconds> single_;

@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "sim/base/count_of.hpp"
-#include "sim/workload/import/training_config.hpp"
 
 namespace stagecraft {
 namespace {
@@ -25,23 +24,39 @@ void merge(yaml::Node& map, const yaml::Node& over) {
   }
 }
 
+// Layers of the file's stages are for its number of ranks: where the study says another one, they are shared anew.
+void forget_layers(yaml::Node& training, const yaml::Node& own) {
+  for (yaml::Node::Entry& entry : training.entries) {
+    if (entry.key == "parallel" && (own.find("pipeline") != nullptr || own.find("interleave") != nullptr)) {
+      yaml::erase(entry.value, {"layers"});
+    }
+  }
+}
+
 } // namespace
 
-TakenConfig take_config(yaml::Node& study) {
+TakenConfig take_config(yaml::Node& study, const ConfigContext& context) {
   const yaml::Node* training = study.find("training");
   const yaml::Node* config = training != nullptr ? training->find("config") : nullptr;
   if (config == nullptr) {
     return {};
   }
-  std::string name = config->text;
-  ImportedTraining imported = load_training_config(*config);
+  auto [name, imported] = load_config(*config, context);
   yaml::Node own = *training;
   yaml::erase(own, {"config"});
   if (own.find("micro_batches") != nullptr || own.find("micro_batch_size") != nullptr) {
     yaml::erase(imported.training, {"micro_batches", "micro_batch_size"});
   }
+  if (const yaml::Node* parallel = own.find("parallel"); parallel != nullptr && parallel->find("layers") == nullptr) {
+    forget_layers(imported.training, *parallel);
+  }
   merge(imported.training, own);
   yaml::set(study, "training", imported.training);
+  if (const yaml::Node* compare = study.find("compare");
+      !imported.schedule.empty() && (compare == nullptr || compare->find("schedules") == nullptr)) {
+    yaml::set(study, "compare.schedules",
+              {.kind = yaml::Node::Kind::scalar, .text = imported.schedule, .where = imported.schedule_where});
+  }
   return {std::move(name), std::move(imported.unheeded)};
 }
 

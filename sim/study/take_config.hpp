@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/base/yaml.hpp"
+#include "sim/workload/config/config_format.hpp"
 #include "sim/workload/training.hpp"
 
 namespace stagecraft {
@@ -16,9 +17,10 @@ struct TakenConfig {
   std::vector<std::string> unheeded;
 };
 
-/// Puts what the file of `training.config` says in place of that key. What the study says itself goes before it. Throws
-/// InputError as load_training_config() does.
-TakenConfig take_config(yaml::Node& study);
+/// Puts what the file of `training.config` says in place of that key, and the schedule that it names where
+/// `compare.schedules` is not given. What the study says itself goes before it. Throws InputError as load_config()
+/// does.
+TakenConfig take_config(yaml::Node& study, const ConfigContext& context);
 
 /// Sets the number of micro-batches where the training says how many samples of a replica are in one. Throws InputError
 /// without degrees, where the batch is no multiple, and where the training gives another number.

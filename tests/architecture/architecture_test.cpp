@@ -43,6 +43,7 @@ const std::map<std::string, Folders>& include_table() {
     row("workload", {"base/kernel"});
     row("workload/layer", {"workload"});
     row("workload/import", {"workload/layer", "base/process"});
+    row("workload/config", {"workload"});
     row("cost", {"platform", "workload/layer"});
     row("collective", {"platform"});
     row("plan/program", {"cost", "collective"});
@@ -58,7 +59,7 @@ const std::map<std::string, Folders>& include_table() {
     row("result", {"timeline"});
     row("report", {"result"});
     row("report/page", {"report"});
-    row("plan_format", {"strategy", "workload/import", "result"});
+    row("plan_format", {"strategy", "workload/import", "workload/config", "result"});
     row("study", {"strategy", "schedule/format", "replay", "result", "plan_format"});
     row("sweep/space", {"study"});
     row("sweep/store", {"sweep/space", "report/page"});
@@ -88,6 +89,7 @@ const std::map<std::string, Folders>& include_table() {
 const std::map<std::string, Folders>& package_table() {
   static const std::map<std::string, Folders> kTable = {
       {"yaml-cpp", {"base"}},
+      {"toml++", {"base"}},
       {"simgrid", {"replay"}},
       {"onnx", {"workload/import"}},
       {"google", {"workload/import"}}, // protobuf, the format of ONNX files

@@ -14,6 +14,7 @@
 #include "sim/sweep/space/sweep.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
 #include "sim/validate/validators.hpp"
+#include "sim/workload/config/config_format.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/loader.hpp"
 #include "sim/workload/training.hpp"
@@ -48,6 +49,7 @@ TEST_CASE("docs/overview.md has a row for everything that a study can name", "[a
   check_rows("docs/overview.md", kEngines);
   check_rows("docs/overview.md", model_formats());
   check_rows("docs/overview.md", plan_formats());
+  check_rows("docs/formats/framework-configs.md", config_formats());
   check_rows("docs/overview.md", foreign::foreign_formats());
   check_rows("docs/formats/foreign-measurements.md", foreign::foreign_formats());
   check_rows("docs/overview.md", pipeline::backends());

@@ -27,6 +27,9 @@ TEST_CASE("an exported plan is checked, replayed and exported again in every for
   const Outcome outcome = shop.run("export megatron" + kOn + "--strategy uniform");
   CHECK(outcome.status == 1);
   CHECK_THAT(outcome.err, StartsWith("'megatron' cannot express the plan of uniform: 'chain' has no numbered blocks"));
+  const Outcome config = shop.run("export nemo" + kOn + "--strategy uniform");
+  CHECK(config.status == 1);
+  CHECK_THAT(config.err, StartsWith("'nemo' cannot express the plan of uniform: 'chain' has no numbered blocks"));
   CHECK_THAT(shop.run("export megatorn" + kOn + "--strategy uniform").err, Contains("did you mean 'megatron'?"));
 }
 

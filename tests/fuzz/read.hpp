@@ -25,6 +25,7 @@ void read_piper(std::string_view bytes);
 void read_schedule_file(std::string_view bytes);
 void read_plan_of_chain(std::string_view bytes);
 void read_plan_of_blocks(std::string_view bytes);
+void read_framework_config(std::string_view bytes);
 
 // read_studies.cpp
 void read_study(std::string_view bytes);

@@ -10,6 +10,7 @@
 #include "sim/platform/route.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
 #include "sim/study/study.hpp"
+#include "sim/workload/config/config_format.hpp"
 #include "sim/workload/import/import.hpp"
 #include "tests/fuzz/fuzz_files.hpp"
 #include "tests/fuzz/read.hpp"
@@ -183,6 +184,21 @@ void read_plan_of_blocks(std::string_view bytes) {
   static const Study kStudy = load_study(
       yaml::parse("model: gpt2\nplatform: nvlink-v100\ntraining: {global_batch: 32}\n", "study"), {kRoot, kRoot}, {});
   read_plan(kStudy, bytes);
+}
+
+void read_framework_config(std::string_view bytes) {
+  static const ModelGraph kModel = load_model(kRoot / "workloads/gpt2.yaml");
+  for (const char* file : {"c.toml", "c.yaml", "c.csv", "c.sh"}) {
+    const ConfigSource source(std::string(bytes), file);
+    for (const ConfigFormat& format : config_formats()) {
+      try {
+        if (shows(format, source)) {
+          load_training(format.read(source, {kModel, 8}).training);
+        }
+      } catch (const InputError&) { // another format may take it
+      }
+    }
+  }
 }
 
 } // namespace stagecraft::fuzz

@@ -27,7 +27,7 @@ struct World {
   Problem problem;
 
   explicit World(int devices, const std::string& dispatch = "")
-      : model(test::workload(text(dispatch))), platform(test::World(star(devices)).platform),
+      : model(test::workload(text(dispatch))), platform(with_rates(test::World(star(devices)).platform)),
         cost(make_roofline({model})), training(half(devices)), router(platform),
         problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
 
@@ -47,6 +47,13 @@ struct World {
     training.global_batch = 2 * devices;
     training.precision = Precision::fp16;
     return training;
+  }
+  static Platform with_rates(Platform platform) {
+    for (auto& of_kind : platform.types.front().rates) {
+      of_kind.fill(FlopsPerSecond{1e3});
+    }
+    platform.types.front().memory_bandwidth = BytesPerSecond{1e12};
+    return platform;
   }
   static test::Toy star(int devices) {
     test::Toy toy;

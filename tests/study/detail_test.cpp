@@ -43,7 +43,7 @@ TEST_CASE("with every exchange a task, a run is what it is with passes as blocks
        {degrees, std::string("parallel: {tensor: 2, pipeline: 2, sequence: true}"), degrees + ", recompute: full",
         degrees + ", recompute: {kinds: [attention]}", degrees + ", gradient_bucket: 1 MB",
         std::string("parallel: {tensor: 2, pipeline: 2, zero: 1}"),
-        std::string("parallel: {context: 4, pipeline: 2, context_order: contiguous}"),
+        std::string("parallel: {context: 4, pipeline: 2}"),
         std::string("parallel: {context: 2, tensor: 2, sequence: true, pipeline: 2, context_rule: all-gather}"),
         std::string("parallel: {context: 4, pipeline: 2, context_rule: both, context_heads: 2, zero: 1}"),
         std::string("parallel: {tensor: 2, pipeline: 2, zero: 3, reshard: after-forward}"),

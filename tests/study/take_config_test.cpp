@@ -1,7 +1,7 @@
 // Frameworks' own configuration files in a study, and batches counted by the samples of a replica.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/study/take_config.hpp"
-#include "sim/workload/import/training_config.hpp"
+#include "sim/workload/import/import.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -13,8 +13,13 @@ Study with_config(const std::string& more, const std::string& file = "deepspeed.
   return load_study(yaml::parse(text, (kRoot / "tests/study/study.yaml").string()), kFolders, {});
 }
 
+ImportedTraining deepspeed(const std::string& config) {
+  static const ModelGraph kModel = load_model(kRoot / "workloads/gpt2.yaml");
+  return import_deepspeed({config, "ds.json"}, {kModel, 8});
+}
+
 std::string refusal(const std::string& config) {
-  return error_of([&] { import_deepspeed(yaml::parse(config, "ds.json")); });
+  return error_of([&] { deepspeed(config); });
 }
 
 Study batches(const std::string& training) {
@@ -51,7 +56,7 @@ TEST_CASE("what the study says itself goes before its configuration", "[study][c
 
 TEST_CASE("DeepSpeed's own defaults hold where its file is silent", "[study][config]") {
   const auto value = [](const std::string& config, const std::string& key) {
-    const ImportedTraining read = import_deepspeed(yaml::parse(config, "ds.json"));
+    const ImportedTraining read = deepspeed(config);
     const yaml::Node* node = &read.training;
     for (std::size_t begin = 0; node != nullptr && begin <= key.size();) {
       const std::size_t end = std::min(key.find('.', begin), key.size());
@@ -69,6 +74,10 @@ TEST_CASE("DeepSpeed's own defaults hold where its file is silent", "[study][con
   CHECK(value("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 1}}", "gradient_bucket") == "none");
   CHECK(value("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 3}}", "gradient_bucket") == "2000000000 B");
   CHECK(value("{\"train_batch_size\": 8, \"tensor_parallel\": {\"autotp_size\": 4}}", "parallel.tensor") == "4");
+  // Two samples of four replicas of two devices each, three times.
+  CHECK(value("{\"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 3, \"tensor_parallel\": "
+              "{\"autotp_size\": 2}}",
+              "global_batch") == "24");
   CHECK(value("{\"train_batch_size\": 8, \"optimizer\": {\"type\": \"SGD\", \"params\": {\"momentum\": 0.9}}}",
               "optimizer") == "momentum");
 }

@@ -6,6 +6,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/prepare_real_run.hpp"
 #include "sim/plan_format/plan_formats.hpp"
+#include "sim/plan_format/uniform_plan.hpp"
 #include "sim/study/plan_notes.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
@@ -23,7 +24,8 @@ struct ExportCommand {
 };
 
 void add_flags(Flags& flags, ExportCommand& options) {
-  flags.add("FORMAT", &options.format, "see `list plan-formats`; or shapes; or pipeline", {.required = true});
+  flags.add("FORMAT", &options.format, "see `list plan-formats`; torchtitan, deepspeed or nemo; or shapes; or pipeline",
+            {.required = true});
   add_model_flags(flags, options.model);
   add_output_flags(flags, options.output, {"table"});
   add_setting_flags(flags, options.settings);
@@ -73,6 +75,16 @@ ExitStatus export_pipeline(const ExportCommand& options) {
   return kDone;
 }
 
+// The configuration of that name that plans are written as, or null.
+const ConfigFormat* config_called(std::string_view name) {
+  for (const ConfigFormat& format : config_formats()) {
+    if (format.name == name && format.write != nullptr) {
+      return &format;
+    }
+  }
+  return nullptr;
+}
+
 ExitStatus run(const ExportCommand& options) {
   if (options.format == "shapes") {
     return export_shapes(options);
@@ -80,7 +92,9 @@ ExitStatus run(const ExportCommand& options) {
   if (options.format == "pipeline") {
     return export_pipeline(options);
   }
-  const PlanFormat& format = find_by_name(plan_formats(), options.format, "plan format", {"export", 0, 0});
+  const ConfigFormat* config = config_called(options.format);
+  const PlanFormat* format =
+      config != nullptr ? nullptr : &find_by_name(plan_formats(), options.format, "plan format", {"export", 0, 0});
   const Study study = study_from(options);
   const GivenPlan given = given_plan(options.run, study);
   ScheduleCounts counts;
@@ -97,10 +111,11 @@ ExitStatus run(const ExportCommand& options) {
   if (given.strategy == nullptr) {
     remark_note(plan_notes(given.plan, *study.model, study.training));
   }
-  const WrittenPlan written = write_plan(
-      format, {std::get<Plan>(planned), *study.model, study.platform, study.training, scenario.micro_batches});
+  const PlanToWrite to_write{std::get<Plan>(planned), *study.model, study.platform, study.training,
+                             scenario.micro_batches};
+  const WrittenPlan written = config != nullptr ? write_config(*config, to_write) : write_plan(*format, to_write);
   if (const Infeasible* reason = std::get_if<Infeasible>(&written)) {
-    remark("'" + std::string(format.name) + "' cannot express the plan of " + name + ": " + reason->reason + "\n");
+    remark("'" + options.format + "' cannot express the plan of " + name + ": " + reason->reason + "\n");
     return kNothingFeasible;
   }
   emit(options.output, std::get<std::string>(written));

@@ -15,6 +15,7 @@
 #include "sim/schedule/format/schedule_file.hpp"
 #include "sim/strategy/strategy.hpp"
 #include "sim/study/inputs.hpp"
+#include "sim/workload/config/config_format.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 
@@ -29,7 +30,7 @@ struct ListCommand {
 void add_flags(Flags& flags, ListCommand& options) {
   flags.add("KIND", &options.kind,
             "strategies, schedules, collectives, devices, platforms, workloads, cost-models, engines, formats, "
-            "measurement-formats, plan-formats, schedule-formats or metrics",
+            "measurement-formats, configs, plan-formats, schedule-formats or metrics",
             {.required = true});
   add_output_flags(flags, options.output, {"table", "json"});
 }
@@ -87,6 +88,7 @@ const std::vector<Listing>& listings() {
       {"formats", [] { return entries_of(model_formats()); }},
       {"measurement-formats", [] { return entries_of(foreign::foreign_formats()); }},
       {"schedule-formats", [] { return entries_of(schedule_dialects()); }},
+      {"configs", [] { return entries_of(config_formats()); }},
       {"plan-formats", [] { return entries_of(plan_formats()); }},
       {"metrics", metric_entries},
   };

@@ -38,6 +38,9 @@ public:
   /// Of a pass, ascending: those of all its devices.
   const std::set<std::int32_t>& of(std::size_t pass) const { return teams_[pass]; }
 
+  /// Whether the devices of a team have unlike passes, so that they wait for each other.
+  bool wait_for_peers(std::int32_t team) const { return unlike_.contains(team); }
+
 private:
   void add(const Work& work) {
     const auto& of_device = plan_.teams_of.at({work.stage, work.device});
@@ -45,12 +48,19 @@ private:
       const std::int32_t team = of_device[AxisGroups::place_of(exchange.axis)];
       if (team >= 0 && plan_.teams[team].team->group.ways != nullptr) {
         teams_[work.pass].insert(team);
+        const TimedPass& pass = plan_.passes[work.pass];
+        const auto [first, is_new] = first_.try_emplace({team, pass.kind}, pass.pass);
+        if (first->second != pass.pass) {
+          unlike_.insert(team);
+        }
       }
     }
   }
 
   const ExchangePlan& plan_;
-  std::vector<std::set<std::int32_t>> teams_; // [pass]
+  std::vector<std::set<std::int32_t>> teams_;                           // [pass]
+  std::map<std::pair<std::int32_t, int>, const GroupPass*> first_; // [team, kind of pass]: of its first device
+  std::set<std::int32_t> unlike_;
 };
 
 // The teams whose exchanges cross a link that something else crosses, be it another team or a transfer.
@@ -112,12 +122,14 @@ private:
   std::set<std::int32_t> sharing_; // lists of TaskGraph::members
 };
 
-// [pass]: whether its exchanges become tasks. Passes whose devices meet are divided together or not at all.
+// [pass]: whether its exchanges become tasks: where links are shared, or devices wait for peers that compute longer.
+// Passes whose devices meet are divided together or not at all.
 std::vector<char> passes_to_divide(const ExchangePlan& plan, const TeamsOfPasses& teams, const SharingTeams* sharing) {
   std::vector<char> divides(plan.passes.size(), 0);
   std::vector<char> met(plan.teams.size(), 0);
   for (std::size_t team = 0; team < met.size(); ++team) {
-    met[team] = sharing == nullptr || sharing->has(static_cast<std::int32_t>(team)) ? 1 : 0;
+    const auto number = static_cast<std::int32_t>(team);
+    met[team] = sharing == nullptr || sharing->has(number) || teams.wait_for_peers(number) ? 1 : 0;
   }
   for (bool grows = true; grows;) {
     grows = false;

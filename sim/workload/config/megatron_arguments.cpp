@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan_format/megatron_arguments.hpp"
+#include "sim/workload/config/megatron_arguments.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/plan_format/plan_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -121,33 +121,46 @@ constexpr std::array kFlags = {
     MegatronFlag{"fp8-recipe", true},
     MegatronFlag{"nproc-per-node", true},
     MegatronFlag{"nnodes", true},
+    MegatronFlag{"seq-length", true},
+    MegatronFlag{"optimizer", true},
+    MegatronFlag{"sgd-momentum", true},
+    MegatronFlag{"fp16", false},
+    MegatronFlag{"bf16", false},
+    MegatronFlag{"grad-reduce-in-bf16", false},
+    MegatronFlag{"accumulate-allreduce-grads-in-fp32", false},
+    MegatronFlag{"use-distributed-optimizer", false},
+    MegatronFlag{"num-distributed-optimizer-instances", true},
+    MegatronFlag{"use-megatron-fsdp", false},
+    MegatronFlag{"use-custom-fsdp", false},
+    MegatronFlag{"use-torch-fsdp2", false},
+    MegatronFlag{"data-parallel-sharding-strategy", true},
+    MegatronFlag{"overlap-grad-reduce", false},
+    MegatronFlag{"overlap-param-gather", false},
+    MegatronFlag{"ddp-bucket-size", true},
+    MegatronFlag{"use-tp-pp-dp-mapping", false},
+    MegatronFlag{"overlap-moe-expert-parallel-comm", false},
+    MegatronFlag{"microbatch-group-size-per-virtual-pipeline-stage", true},
 };
 
 // Arguments that place no layer but change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 18> kUnheeded = {"use-distributed-optimizer",
-                                                        "overlap-grad-reduce",
-                                                        "overlap-param-gather",
-                                                        "overlap-p2p-communication-warmup-flush",
-                                                        "no-overlap-p2p-communication",
-                                                        "tp-comm-overlap",
-                                                        "microbatch-group-size-per-virtual-pipeline-stage",
-                                                        "use-torch-fsdp2",
-                                                        "use-megatron-fsdp",
-                                                        "cpu-offloading-num-layers",
-                                                        "optimizer-cpu-offload",
-                                                        "recompute-modules",
-                                                        "distribute-saved-activations",
-                                                        "fp16",
-                                                        "bf16",
-                                                        "fp4-format",
-                                                        "fp8-param-gather",
-                                                        "num-distributed-optimizer-instances"};
-
-const MegatronFlag* find_flag(std::string_view name) {
-  const auto found =
-      std::find_if(kFlags.begin(), kFlags.end(), [&](const MegatronFlag& flag) { return flag.name == name; });
-  return found == kFlags.end() ? nullptr : &*found;
-}
+constexpr std::array<std::string_view, 18> kBesidePlans = {"use-distributed-optimizer",
+                                                           "overlap-grad-reduce",
+                                                           "overlap-param-gather",
+                                                           "overlap-p2p-communication-warmup-flush",
+                                                           "no-overlap-p2p-communication",
+                                                           "tp-comm-overlap",
+                                                           "microbatch-group-size-per-virtual-pipeline-stage",
+                                                           "use-torch-fsdp2",
+                                                           "use-megatron-fsdp",
+                                                           "cpu-offloading-num-layers",
+                                                           "optimizer-cpu-offload",
+                                                           "recompute-modules",
+                                                           "distribute-saved-activations",
+                                                           "fp16",
+                                                           "bf16",
+                                                           "fp4-format",
+                                                           "fp8-param-gather",
+                                                           "num-distributed-optimizer-instances"};
 
 // "--num_layers=24" → "num-layers"; "" for a word that is no flag.
 std::string flag_name(const std::string& word) {
@@ -168,37 +181,88 @@ bool places_layers(const std::string& name) {
          name == "decoder-num-layers";
 }
 
+// As errors name them: those that an unknown one may mean.
+std::vector<std::string> written_flags() {
+  std::vector<std::string> names;
+  for (const MegatronFlag& flag : kFlags) {
+    if (places_layers(std::string(flag.name))) {
+      names.push_back("--" + std::string(flag.name));
+    }
+  }
+  return names;
+}
+
 } // namespace
 
-MegatronArguments::MegatronArguments(const PlanSource& source) : whole_{source.file, 1, 1} {
-  const std::vector<ShellWord> words = Words(source.text, source.file).read();
+const MegatronFlag* find_megatron_flag(std::string_view name) {
+  const auto found =
+      std::find_if(kFlags.begin(), kFlags.end(), [&](const MegatronFlag& flag) { return flag.name == name; });
+  return found == kFlags.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> megatron_flags() { return names_of(kFlags); }
+
+MegatronArguments::MegatronArguments(const std::string& text, const std::string& file) : whole_{file, 1, 1} {
+  const std::vector<ShellWord> words = Words(text, file).read();
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string name = flag_name(words[i].text);
-    if (std::find(kUnheeded.begin(), kUnheeded.end(), name) != kUnheeded.end() &&
+    if (std::find(kBesidePlans.begin(), kBesidePlans.end(), name) != kBesidePlans.end() &&
         std::find(unheeded_.begin(), unheeded_.end(), name) == unheeded_.end()) {
       unheeded_.push_back(name);
     }
     if (name.empty()) {
       remember_variable(words[i]);
-    } else if (const MegatronFlag* flag = find_flag(name)) {
+    } else if (const MegatronFlag* flag = find_megatron_flag(name)) {
       add(*flag, words, i);
     } else if (places_layers(name)) {
-      throw InputError(words[i].where, "unknown argument '--" + excerpt(name) + "'; known of those that place " +
-                                           "layers: " + join(names_of(kFlags)));
+      throw InputError(words[i].where, unknown_name("argument", "--" + name, written_flags()));
+    } else {
+      others_.insert(name);
     }
   }
+}
+
+MegatronArguments::MegatronArguments(const std::vector<MegatronSetting>& settings, int world, const Where& whole)
+    : whole_(whole), world_(world) {
+  for (const MegatronSetting& setting : settings) {
+    const auto [known, is_first] = values_.emplace(setting.name, setting);
+    if (!is_first) {
+      throw InputError(setting.value.where, "'" + excerpt(setting.written) + "' and '" +
+                                                excerpt(known->second.written) +
+                                                "' say the same; allowed: one of them");
+    }
+  }
+}
+
+std::string MegatronArguments::text(std::string_view name) const {
+  if (!has(name)) {
+    return "";
+  }
+  ShellWord value = values_.at(std::string(name)).value;
+  resolve(value);
+  return value.text;
 }
 
 int MegatronArguments::integer(std::string_view name, int low, int high, int otherwise) const {
   return has(name) ? parse_integer(text(name), low, high, where(name)) : otherwise;
 }
 
+double MegatronArguments::number(std::string_view name, double otherwise) const {
+  return has(name) ? parse_number(text(name), where(name)) : otherwise;
+}
+
+std::string MegatronArguments::written(std::string_view name) const {
+  return has(name) ? values_.at(std::string(name)).written : "--" + std::string(name);
+}
+
 int MegatronArguments::world() const {
   if (const auto found = variables_.find("WORLD_SIZE"); found != variables_.end()) {
-    return parse_integer(found->second.text, 1, kMostRank, found->second.where);
+    ShellWord size = found->second;
+    resolve(size);
+    return parse_integer(size.text, 1, kMostMegatronRanks, size.where);
   }
   const bool given = has("nproc-per-node");
-  return given ? integer("nproc-per-node", 1, 1024, 1) * integer("nnodes", 1, 1024, 1) : 0;
+  return given ? integer("nproc-per-node", 1, 1024, 1) * integer("nnodes", 1, 1024, 1) : world_;
 }
 
 void MegatronArguments::remember_variable(const ShellWord& word) {
@@ -220,8 +284,23 @@ void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWor
       throw InputError(value.where, "'--" + std::string(flag.name) + "' has no value");
     }
     value = words[i + 1];
+    for (std::size_t more = i + 2; flag.name == "recompute-modules" && more < words.size(); ++more) {
+      if (words[more].text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
+        break;
+      }
+      value.text += " " + words[more].text;
+    }
   }
-  if (value.text.starts_with('$')) {
+  MegatronSetting setting{std::string(flag.name), std::move(value), "--" + std::string(flag.name)};
+  if (!values_.emplace(flag.name, std::move(setting)).second &&
+      flag.valued) { // a switch is on, however often it is given
+    throw InputError(words[i].where, "'--" + std::string(flag.name) + "' is given twice; allowed: once");
+  }
+}
+
+// "$NAME" becomes the variable's value, whose own reference is followed too.
+void MegatronArguments::resolve(ShellWord& value) const {
+  for (std::size_t followed = 0; value.text.starts_with('$'); ++followed) {
     std::string name = value.text.substr(1);
     name = name.starts_with('{') && name.ends_with('}') ? name.substr(1, name.size() - 2) : name;
     const auto found = variables_.find(name);
@@ -229,10 +308,10 @@ void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWor
       throw InputError(value.where, "the variable '" + excerpt(value.text) + "' is not set in this file; " +
                                         "allowed: a value, or NAME=value before it");
     }
+    if (followed > variables_.size()) {
+      throw InputError(found->second.where, "the variable '" + excerpt(name) + "' refers to itself; allowed: a value");
+    }
     value.text = found->second.text;
-  }
-  if (!values_.emplace(flag.name, std::move(value)).second) {
-    throw InputError(words[i].where, "'--" + std::string(flag.name) + "' is given twice; allowed: once");
   }
 }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/workload/import/training_config.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/config/training_draft.hpp"
 
 namespace stagecraft {
 namespace {
@@ -44,24 +42,15 @@ constexpr std::array kOptimizerNames = {OptimizerName{"adam", "adam"}, Optimizer
                                         OptimizerName{"fusedadam", "adam"}, OptimizerName{"lamb", "adam"},
                                         OptimizerName{"sgd", "sgd"}};
 
-constexpr int kMostSamples = 1 << 30, kMostRanks = 1 << 20;
-
-yaml::Node scalar(std::string text, const Where& where) {
-  yaml::Node node;
-  node.kind = yaml::Node::Kind::scalar;
-  node.text = std::move(text);
-  node.where = where;
-  return node;
-}
+constexpr int kMostSamples = kMostConfigSamples;
 
 class DeepSpeed {
 public:
-  explicit DeepSpeed(const yaml::Node& config) : config_(config), map_(config, "DeepSpeed configuration") {
-    made_.training.kind = yaml::Node::Kind::map;
-    made_.training.where = config.where;
-  }
+  DeepSpeed(const yaml::Node& config, const ConfigContext& context)
+      : config_(config), map_(config, "DeepSpeed configuration"), draft_(context, config.where) {}
 
   ImportedTraining read() {
+    read_tensor();
     read_batch();
     read_precision();
     if (const yaml::Node* types = map_.find("data_types")) {
@@ -74,21 +63,15 @@ public:
       }
     }
     read_zero();
-    if (const yaml::Node* tensor = map_.find("tensor_parallel")) {
-      yaml::Map of_tensor(*tensor, "tensor_parallel");
-      const int degree = of_tensor.integer("autotp_size", 0, kMostRanks, 0);
-      if (degree > 0) {
-        set("parallel.tensor", std::to_string(degree), of_tensor.where("autotp_size"));
-      }
+    if (tensor_ > 1) {
+      set("parallel.tensor", std::to_string(tensor_), tensor_where_);
     }
     list_others();
-    return std::move(made_);
+    return draft_.take();
   }
 
 private:
-  void set(std::string_view key, std::string text, const Where& where) {
-    yaml::set(made_.training, key, scalar(std::move(text), where));
-  }
+  void set(std::string_view key, std::string text, const Where& where) { draft_.set(key, std::move(text), where); }
 
   // A value that is there, and is not left to the program that starts DeepSpeed.
   const yaml::Node* given(std::string_view key) {
@@ -96,16 +79,28 @@ private:
     return node != nullptr && node->kind == yaml::Node::Kind::scalar && node->text == "auto" ? nullptr : node;
   }
 
+  void read_tensor() {
+    if (const yaml::Node* tensor = map_.find("tensor_parallel")) {
+      yaml::Map of_tensor(*tensor, "tensor_parallel");
+      tensor_ = std::max(1, of_tensor.integer("autotp_size", 0, kMostConfigDegree, 0));
+      tensor_where_ = of_tensor.where("autotp_size");
+    }
+  }
+
   // train_batch_size = train_micro_batch_size_per_gpu · gradient_accumulation_steps · replicas.
   void read_batch() {
     const yaml::Node* batch = given("train_batch_size");
     const yaml::Node* size = given("train_micro_batch_size_per_gpu");
     const yaml::Node* steps = given("gradient_accumulation_steps");
-    if (batch == nullptr) {
+    if (batch == nullptr && size == nullptr) {
       throw InputError(config_.where, "'train_batch_size' is missing: the samples of an iteration on all devices");
     }
-    yaml::integer(*batch, "train_batch_size", 1, kMostSamples);
-    set("global_batch", batch->text, batch->where);
+    if (batch != nullptr) {
+      yaml::integer(*batch, "train_batch_size", 1, kMostSamples);
+      set("global_batch", batch->text, batch->where);
+    } else {
+      set("global_batch", std::to_string(batch_of(*size, steps)), size->where);
+    }
     if (steps != nullptr) {
       yaml::integer(*steps, "gradient_accumulation_steps", 1, kMostSamples);
       set("micro_batches", steps->text, steps->where);
@@ -117,6 +112,18 @@ private:
     if (steps == nullptr && size == nullptr) {
       set("micro_batches", "1", batch->where);
     }
+  }
+
+  // The batch that its other two numbers make on all replicas.
+  long long batch_of(const yaml::Node& size, const yaml::Node* steps) const {
+    const int replicas =
+        draft_.replicas_beside(tensor_, "tensor_parallel.autotp_size " + std::to_string(tensor_), tensor_where_);
+    const long long each = yaml::integer(size, "train_micro_batch_size_per_gpu", 1, kMostSamples);
+    const int count = steps != nullptr ? yaml::integer(*steps, "gradient_accumulation_steps", 1, kMostSamples) : 1;
+    if (each * count > kMostSamples / replicas) {
+      throw InputError(size.where, "more than " + std::to_string(kMostSamples) + " samples in a batch");
+    }
+    return each * count * replicas;
   }
 
   bool is_enabled(const char* key) {
@@ -152,12 +159,11 @@ private:
     }
     yaml::Map optimizer(*node, "optimizer");
     std::string name = optimizer.text("type");
-    std::string lower = name;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::string lower = lower_case(name);
     const auto row = std::find_if(kOptimizerNames.begin(), kOptimizerNames.end(),
                                   [&](const OptimizerName& known) { return known.name == lower; });
     if (row == kOptimizerNames.end()) {
-      made_.unheeded.push_back("optimizer " + excerpt(name));
+      draft_.leave("optimizer " + excerpt(name));
       return;
     }
     std::string known(row->optimizer);
@@ -193,7 +199,7 @@ private:
       if (!is_read && std::find(kHarmlessOfZero.begin(), kHarmlessOfZero.end(), entry.key) == kHarmlessOfZero.end()) {
         const yaml::Node* device = entry.value.find("device");
         if (device == nullptr || device->text != "none") { // nothing is put elsewhere
-          made_.unheeded.push_back("zero_optimization." + excerpt(entry.key));
+          draft_.leave("zero_optimization." + excerpt(entry.key));
         }
       }
     }
@@ -215,9 +221,9 @@ private:
     for (const yaml::Node::Entry& entry : config_.entries) {
       if (std::find(kRead.begin(), kRead.end(), entry.key) == kRead.end() &&
           std::find(kHarmless.begin(), kHarmless.end(), entry.key) == kHarmless.end()) {
-        made_.unheeded.push_back(entry.key == "activation_checkpointing"
-                                     ? "activation_checkpointing (what runs again is said by training.recompute)"
-                                     : excerpt(entry.key));
+        draft_.leave(entry.key == "activation_checkpointing"
+                         ? "activation_checkpointing (what runs again is said by training.recompute)"
+                         : excerpt(entry.key));
       }
     }
   }
@@ -225,15 +231,15 @@ private:
   const yaml::Node& config_;
   yaml::Map map_;
   Precision precision_ = Precision::fp32;
-  ImportedTraining made_;
+  TrainingDraft draft_;
+  int tensor_ = 1;
+  Where tensor_where_;
 };
 
 } // namespace
 
-ImportedTraining import_deepspeed(const yaml::Node& config) { return DeepSpeed(config).read(); }
-
-ImportedTraining load_training_config(const yaml::Node& name) {
-  return import_deepspeed(yaml::load_beside(name, "training.config"));
+ImportedTraining import_deepspeed(const ConfigSource& source, const ConfigContext& context) {
+  return DeepSpeed(source.document(), context).read();
 }
 
 } // namespace stagecraft

@@ -1,0 +1,156 @@
+// Megatron-Bridge's ConfigContainer (megatron.bridge.training.config): Megatron-LM's arguments with underscores, in
+// sections. Recipes set more than a file of overrides says; what the file leaves out is as Megatron-LM has it.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/base/named_table.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/training_draft.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Alias {
+  std::string_view name, flag;
+};
+// Where Megatron-Bridge's name differs by more than underscores.
+constexpr std::array kAliases = {
+    Alias{"virtual_pipeline_model_parallel_size", "num-virtual-stages-per-pipeline-rank"},
+    Alias{"num_layers_in_first_pipeline_stage", "decoder-first-pipeline-num-layers"},
+    Alias{"num_layers_in_last_pipeline_stage", "decoder-last-pipeline-num-layers"},
+    Alias{"fp8", "fp8-format"},
+    Alias{"fp4", "fp4-format"},
+    Alias{"bucket_size", "ddp-bucket-size"},
+    Alias{"cpu_offloading", "cpu-offloading-num-layers"},
+    Alias{"distribute_saved_activations", "distribute-saved-activations"},
+};
+
+struct PrecisionName {
+  std::string_view name, flag, fp8; // fp8: the recipe, "" where products are of 16 bits
+};
+// mixed_precision may name a whole set of fields.
+constexpr std::array kPrecisionNames = {
+    PrecisionName{"bf16_mixed", "bf16", ""},
+    PrecisionName{"fp16_mixed", "fp16", ""},
+    PrecisionName{"bf16_with_fp8_delayed_scaling_mixed", "bf16", "delayed"},
+    PrecisionName{"bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise"},
+    PrecisionName{"bf16_with_fp8_subchannel_scaling_mixed", "bf16", "blockwise"},
+    PrecisionName{"bf16_with_mxfp8_mixed", "bf16", "mxfp8"},
+    PrecisionName{"fp16_with_fp8_delayed_scaling_mixed", "fp16", "delayed"},
+    PrecisionName{"fp16_with_fp8_current_scaling_mixed", "fp16", "tensorwise"},
+    PrecisionName{"fp16_with_mxfp8_mixed", "fp16", "mxfp8"},
+};
+
+constexpr std::array<std::string_view, 14> kSectionsBesideTraining = {
+    "dataset",    "checkpoint", "logger", "rng",       "profiling",           "scheduler",      "tokenizer",
+    "validation", "peft",       "ft",     "straggler", "rerun_state_machine", "nvrx_straggler", "inprocess_restart"};
+
+class Bridge {
+public:
+  Bridge(const yaml::Node& document, const ConfigContext& context)
+      : document_(document), leaves_(document, "Megatron-Bridge's configuration"), context_(context) {}
+
+  ImportedTraining read() {
+    leaves_.ignore_sections(kSectionsBesideTraining);
+    read_precision();
+    for (const ConfigLeaf* leaf : leaves_.left()) {
+      take(*leaf);
+    }
+    if (!dimensions_.empty()) {
+      unheeded_.push_back(join(dimensions_) + " (the study's model says its dimensions)");
+    }
+    return megatron_training(MegatronArguments(settings_, 0, document_.where), std::move(unheeded_), context_);
+  }
+
+private:
+  void add(std::string_view flag, std::string text, const Where& where, const std::string& written) {
+    const auto same = std::find_if(settings_.begin(), settings_.end(),
+                                   [&](const MegatronSetting& known) { return known.name == flag; });
+    if (same == settings_.end()) {
+      settings_.push_back({std::string(flag), {std::move(text), where}, written});
+    } else if (same->value.text != text) { // use_distributed_optimizer stands in two sections
+      throw InputError(where, "'" + excerpt(written) + "' is '" + excerpt(text) + "', and in line " +
+                                  std::to_string(same->value.where.line) + " '" + excerpt(same->value.text) +
+                                  "'; allowed: the same");
+    }
+  }
+
+  void read_precision() {
+    const yaml::Node* named = leaves_.find("", "mixed_precision");
+    if (named == nullptr) {
+      return;
+    }
+    const PrecisionName& row =
+        find_by_name(kPrecisionNames, yaml::scalar(*named, "mixed_precision"), "mixed precision", named->where);
+    add(row.flag, "", named->where, "mixed_precision");
+    if (!row.fp8.empty()) {
+      add("fp8-format", "hybrid", named->where, "mixed_precision");
+      add("fp8-recipe", std::string(row.fp8), named->where, "mixed_precision");
+    }
+  }
+
+  void take(const ConfigLeaf& leaf) {
+    const auto alias =
+        std::find_if(kAliases.begin(), kAliases.end(), [&](const Alias& one) { return one.name == leaf.name; });
+    std::string flag = alias != kAliases.end() ? std::string(alias->flag) : leaf.name;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const std::string text = leaf.value->kind == yaml::Node::Kind::sequence ? joined(*leaf.value) : leaf.value->text;
+    if (flag == "grad-reduce-in-fp32") {
+      if (is_off(*leaf.value)) {
+        add("grad-reduce-in-bf16", "", leaf.value->where, leaf.name);
+      }
+      return;
+    }
+    if (const MegatronFlag* known = find_megatron_flag(flag)) {
+      if (lower_case(text) != "none" && (known->valued || is_true(leaf))) {
+        add(flag, known->valued ? text : "", leaf.value->where, leaf.name);
+      }
+      return;
+    }
+    const auto is_in = [&](std::span<const std::string_view> names) {
+      return std::find(names.begin(), names.end(), flag) != names.end();
+    };
+    if (is_in(megatron_dimensions())) {
+      dimensions_.push_back(path_of(leaf));
+    } else if (is_in(unheeded_megatron_flags()) && !is_off(*leaf.value)) {
+      unheeded_.push_back(path_of(leaf));
+    } else if (leaf.name.find("parallel_size") != std::string::npos || leaf.name.ends_with("batch_size")) {
+      std::vector<std::string> names = megatron_flags();
+      for (std::string& name : names) {
+        std::replace(name.begin(), name.end(), '-', '_');
+      }
+      throw InputError(leaf.where, unknown_name("field of Megatron-Bridge", leaf.name, names));
+    }
+  }
+
+  static std::string joined(const yaml::Node& list) {
+    std::string text;
+    for (const yaml::Node& item : list.items) {
+      text += (text.empty() ? "" : " ") + item.text;
+    }
+    return text;
+  }
+
+  static bool is_true(const ConfigLeaf& leaf) {
+    const std::string text = lower_case(yaml::scalar(*leaf.value, leaf.name));
+    if (text != "true" && text != "false") {
+      throw InputError(leaf.value->where, "'" + leaf.name + "' is '" + excerpt(text) + "'; allowed: true, false");
+    }
+    return text == "true";
+  }
+
+  const yaml::Node& document_;
+  ConfigLeaves leaves_;
+  const ConfigContext& context_;
+  std::vector<MegatronSetting> settings_;
+  std::vector<std::string> unheeded_, dimensions_;
+};
+
+} // namespace
+
+ImportedTraining import_megatron_bridge(const ConfigSource& source, const ConfigContext& context) {
+  return Bridge(source.document(), context).read();
+}
+
+} // namespace stagecraft

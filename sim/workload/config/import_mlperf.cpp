@@ -1,0 +1,185 @@
+// MLPerf training's config_*.sh, as NVIDIA's and others' submissions of language models have them: variables for a
+// launcher, of Megatron-LM's arguments. The global batch is MINIBS samples of each replica.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/shell_variables.hpp"
+#include "sim/workload/config/training_draft.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct VariableRow {
+  std::string_view name, flag;
+};
+constexpr std::array kVariables = {
+    VariableRow{"TENSOR_MODEL_PARALLEL", "tensor-model-parallel-size"},
+    VariableRow{"TP", "tensor-model-parallel-size"},
+    VariableRow{"PIPELINE_MODEL_PARALLEL", "pipeline-model-parallel-size"},
+    VariableRow{"PP", "pipeline-model-parallel-size"},
+    VariableRow{"CONTEXT_PARALLEL", "context-parallel-size"},
+    VariableRow{"CP", "context-parallel-size"},
+    VariableRow{"EXPERT_PARALLEL", "expert-model-parallel-size"},
+    VariableRow{"EXPERT_MODEL_PARALLEL", "expert-model-parallel-size"},
+    VariableRow{"EXPERT_TENSOR_PARALLEL", "expert-tensor-parallel-size"},
+    VariableRow{"INTERLEAVED_PIPELINE", "num-virtual-stages-per-pipeline-rank"},
+    VariableRow{"MICRO_BATCH_SIZE", "micro-batch-size"},
+    VariableRow{"MBS", "micro-batch-size"},
+    VariableRow{"GLOBAL_BATCH_SIZE", "global-batch-size"},
+    VariableRow{"SEQ_PARALLEL", "sequence-parallel"},
+    VariableRow{"SP", "sequence-parallel"},
+    VariableRow{"USE_DIST_OPTIMIZER", "use-distributed-optimizer"},
+    VariableRow{"OVERLAP_GRAD_REDUCE", "overlap-grad-reduce"},
+    VariableRow{"OVERLAP_PARAM_GATHER", "overlap-param-gather"},
+    VariableRow{"ASYM_PP_EMBED", "account-for-embedding-in-pipeline-split"},
+    VariableRow{"ASYM_PP_LOSS", "account-for-loss-in-pipeline-split"},
+    VariableRow{"FP8_RECIPE", "fp8-recipe"},
+    VariableRow{"PIPELINE_LAYOUT", "pipeline-model-parallel-layout"},
+};
+// Other variables that change how long an iteration takes or what it holds.
+constexpr std::array<std::string_view, 19> kUnheededVariables = {"TP_COMM_OVERLAP",
+                                                                 "MC_TP_OVERLAP_AG",
+                                                                 "MC_TP_OVERLAP_RS",
+                                                                 "FP4",
+                                                                 "FP8_PARAMS",
+                                                                 "FP8_PARAM_GATHER",
+                                                                 "FP8_DPA",
+                                                                 "FP8_ACTIVATION",
+                                                                 "CPU_OFFLOADING",
+                                                                 "ACT_CKPT_GRANULARITY",
+                                                                 "ACT_CKPT_NUM_LAYERS",
+                                                                 "RECOMPUTE_NUM_LAYERS",
+                                                                 "DEFER_EMBEDDING_WGRAD_COMPUTE",
+                                                                 "OVERLAP_PARAM_GATHER_WITH_OPTIM_STEP",
+                                                                 "MCORE_CUDA_GRAPH",
+                                                                 "LAYER_CUDA_GRAPH",
+                                                                 "NCCL_MIN_NCHANNELS",
+                                                                 "NCCL_MAX_NCHANNELS",
+                                                                 "SHARP"};
+
+class MlPerf {
+public:
+  MlPerf(const ConfigSource& source, const ConfigContext& context)
+      : set_(read_shell_variables(source.text, source.file)), whole_{source.file, 1, 1}, context_(context) {}
+
+  ImportedTraining read() {
+    for (const VariableRow& row : kVariables) {
+      take(row);
+    }
+    if (!has_setting("micro-batch-size")) {
+      add("micro-batch-size", "1", whole_, "MICRO_BATCH_SIZE");
+    }
+    add("bf16", "", whole_, "bf16");
+    if (is_on("FP8")) {
+      add("fp8-format", "hybrid", where("FP8"), "FP8");
+    }
+    read_batch();
+    refuse_unknown_degrees();
+    std::vector<std::string> unheeded = set_.not_understood;
+    for (const std::string_view name : kUnheededVariables) {
+      if (has(name) && !is_off_word(value(name))) {
+        unheeded.push_back(std::string(name) + " " + excerpt(value(name)));
+      }
+    }
+    return megatron_training(MegatronArguments(settings_, world(), whole_), std::move(unheeded), context_);
+  }
+
+private:
+  bool has(std::string_view name) const {
+    const auto found = set_.values.find(std::string(name));
+    return found != set_.values.end() && !found->second.text.empty();
+  }
+  const std::string& value(std::string_view name) const { return set_.values.at(std::string(name)).text; }
+  Where where(std::string_view name) const { return has(name) ? set_.values.at(std::string(name)).where : whole_; }
+  int integer(std::string_view name, int low, int high, int otherwise) const {
+    return has(name) ? parse_integer(value(name), low, high, where(name)) : otherwise;
+  }
+  static bool is_off_word(const std::string& text) {
+    const std::string lower = lower_case(text);
+    return lower == "false" || lower == "0" || lower == "none" || lower == "null" || lower == "off";
+  }
+  bool is_on(std::string_view name) const {
+    if (!has(name) || is_off_word(value(name))) {
+      return false;
+    }
+    const std::string lower = lower_case(value(name));
+    if (lower != "true" && lower != "1" && lower != "on") {
+      throw InputError(where(name),
+                       "'" + std::string(name) + "' is '" + excerpt(value(name)) + "'; allowed: True, False, 1, 0");
+    }
+    return true;
+  }
+
+  bool has_setting(std::string_view flag) const {
+    return std::any_of(settings_.begin(), settings_.end(),
+                       [&](const MegatronSetting& one) { return one.name == flag; });
+  }
+  void add(std::string_view flag, std::string text, const Where& where, std::string_view written) {
+    settings_.push_back({std::string(flag), {std::move(text), where}, std::string(written)});
+  }
+
+  void take(const VariableRow& row) {
+    if (!has(row.name)) {
+      return;
+    }
+    const bool is_valued = find_megatron_flag(row.flag)->valued;
+    // An interleaving of 0 or null is none.
+    if (is_valued ? !is_off_word(value(row.name)) : is_on(row.name)) {
+      add(row.flag, is_valued ? value(row.name) : "", where(row.name), row.name);
+    }
+  }
+
+  int world() const {
+    return integer("DGXNNODES", 1, kMostMegatronRanks, 0) * std::min(1024, integer("DGXNGPU", 1, 1024, 8));
+  }
+
+  // MINIBS samples of each replica, at the file's own number of ranks.
+  void read_batch() {
+    if (has_setting("global-batch-size") || !has("MINIBS")) {
+      return;
+    }
+    long long product = 1;
+    for (const char* flag : {"tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size"}) {
+      for (const MegatronSetting& one : settings_) {
+        product *= one.name == flag ? parse_integer(one.value.text, 1, kMostConfigDegree, one.value.where) : 1;
+        product = std::min<long long>(product, kMostMegatronRanks);
+      }
+    }
+    const int ranks = world() > 0 ? world() : context_.devices;
+    const long long batch = integer("MINIBS", 1, kMostConfigSamples, 1) * std::max(1LL, ranks / product);
+    if (batch > kMostConfigSamples) {
+      throw InputError(where("MINIBS"), "more than " + std::to_string(kMostConfigSamples) + " samples in a batch");
+    }
+    add("global-batch-size", std::to_string(batch), where("MINIBS"), "MINIBS");
+  }
+
+  // A variable that looks like a degree must not be ignored.
+  void refuse_unknown_degrees() const {
+    const std::vector<std::string> known = names_of(kVariables);
+    for (const auto& [name, variable] : set_.values) {
+      const bool looks =
+          name.ends_with("_PARALLEL") || name.ends_with("_PARALLEL_SIZE") || name.ends_with("_BATCH_SIZE");
+      if (looks && std::find(known.begin(), known.end(), name) == known.end() && !name.starts_with("VAL") &&
+          !name.starts_with("EVAL") && !name.starts_with("TOKENIZERS")) {
+        throw InputError(variable.where, unknown_name("variable", name, known));
+      }
+    }
+  }
+
+  ShellVariables set_;
+  Where whole_;
+  const ConfigContext& context_;
+  std::vector<MegatronSetting> settings_;
+};
+
+} // namespace
+
+ImportedTraining import_mlperf(const ConfigSource& source, const ConfigContext& context) {
+  return MlPerf(source, context).read();
+}
+
+} // namespace stagecraft

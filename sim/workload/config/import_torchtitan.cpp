@@ -1,0 +1,486 @@
+// TorchTitan's configuration: TOML as until February 2026 (torchtitan/config/job_config.py), and the fields of the
+// dataclasses that replaced it (torchtitan/config/training.py, parallelism.py), in sections or not.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/base/count_of.hpp"
+#include "sim/base/named_table.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/workload/config/training_draft.hpp"
+#include "sim/workload/model_flops.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kTraining = "training", kParallelism = "parallelism", kCheckpoint = "activation_checkpoint";
+
+struct ScheduleName {
+  std::string_view name, ours;
+  bool several; ///< stages of a rank, two unless the file says how many layers a stage has
+};
+constexpr std::array kScheduleNames = {
+    ScheduleName{"1F1B", "1f1b", false},
+    ScheduleName{"GPipe", "gpipe", false},
+    ScheduleName{"Interleaved1F1B", "interleaved", true},
+    ScheduleName{"LoopedBFS", "breadth-first", true},
+    ScheduleName{"ZBVZeroBubble", "zb-v", true},
+    ScheduleName{"DualPipeV", "dualpipe-v", true},
+    ScheduleName{"InterleavedZeroBubble", "", true},
+    ScheduleName{"PipelineScheduleSingle", "", false},
+    ScheduleName{"PipelineScheduleMulti", "", true},
+    ScheduleName{"_PipelineScheduleRuntime", "", true},
+};
+
+// Sections and keys that change neither time nor memory of an iteration, or that the study says itself.
+constexpr std::array<std::string_view, 17> kHarmlessSections = {
+    "job",          "profiling",  "metrics",   "lr_scheduler", "checkpoint", "comm",     "memory_estimation", "debug",
+    "experimental", "validation", "validator", "dataloader",   "tokenizer",  "profiler", "fault_tolerance",   "loss",
+    "model_spec"};
+constexpr std::array<std::string_view, 16> kHarmlessTraining = {"dataset",
+                                                                "dataset_path",
+                                                                "steps",
+                                                                "gc_freq",
+                                                                "gc_debug",
+                                                                "seed",
+                                                                "deterministic",
+                                                                "name",
+                                                                "hf_assets_path",
+                                                                "flavor",
+                                                                "dump_folder",
+                                                                "description",
+                                                                "module",
+                                                                "tokenizer_path",
+                                                                "print_after_conversion",
+                                                                "disable_cuda_graphs"};
+constexpr std::array<std::string_view, 9> kHarmlessOptimizer = {
+    "lr", "beta1", "beta2", "eps", "weight_decay", "implementation", "betas", "fused", "foreach"};
+constexpr std::array<std::string_view, 8> kHarmlessCheckpoint = {"early_stop",
+                                                                 "preserve_rng_state",
+                                                                 "determinism_check",
+                                                                 "debug",
+                                                                 "visualize_memory_budget_pareto",
+                                                                 "per_op_sac_force_recompute_mm_shapes_by_fqns",
+                                                                 "memory_budget",
+                                                                 "enable"};
+constexpr std::array<std::string_view, 3> kHarmlessParallelism = {"enable_compiled_autograd", "save_parallelism_file",
+                                                                  "pipeline_parallel_max_outstanding_sends"};
+
+class TorchTitan {
+public:
+  TorchTitan(const yaml::Node& document, const ConfigContext& context)
+      : leaves_(document, "TorchTitan's configuration"), draft_(context, document.where) {}
+
+  ImportedTraining read() {
+    read_degrees();
+    read_sharing();
+    read_schedule();
+    read_batch();
+    read_precision();
+    read_checkpoint();
+    read_optimizer();
+    list_others();
+    return draft_.take();
+  }
+
+private:
+  int degree(const char* key) { return leaves_.integer(kParallelism, key, 1, kMostConfigDegree, 1); }
+  Where where_of(std::string_view key) { return leaves_.where(kParallelism, key); }
+
+  // Ranks are pipeline x replicate x shard x context x tensor; experts divide those of shard, context and tensor anew.
+  void read_degrees() {
+    tensor_ = degree("tensor_parallel_degree");
+    pipeline_ = degree("pipeline_parallel_degree");
+    context_ = degree("context_parallel_degree");
+    replicate_ = degree("data_parallel_replicate_degree");
+    draft_.degree("tensor", tensor_, where_of("tensor_parallel_degree"));
+    draft_.degree("pipeline", pipeline_, where_of("pipeline_parallel_degree"));
+    draft_.degree("context", context_, where_of("context_parallel_degree"));
+    if (context_ > 1) { // PyTorch's rotation by all-to-alls passes keys and values on, as a ring does
+      const std::string method =
+          leaves_.choice(kParallelism, "context_parallel_rotate_method", {"allgather", "alltoall"}, "allgather");
+      draft_.set("parallel.context_rule", method == "allgather" ? "all-gather" : "ring",
+                 where_of("context_parallel_degree"));
+    }
+    draft_.degree("expert", degree("expert_parallel_degree"), where_of("expert_parallel_degree"));
+    draft_.degree("expert_tensor", degree("expert_tensor_parallel_degree"), where_of("expert_tensor_parallel_degree"));
+    const bool sequence = leaves_.boolean(kParallelism, "enable_sequence_parallel", true);
+    if (tensor_ > 1) {
+      const bool whole_loss = leaves_.boolean(kParallelism, "disable_loss_parallel", false);
+      draft_.set("parallel.tensor_rule", whole_loss ? "torchtitan-whole-loss" : "torchtitan",
+                 where_of(whole_loss ? "disable_loss_parallel" : "tensor_parallel_degree"));
+      draft_.set("parallel.sequence", sequence ? "true" : "false", where_of("enable_sequence_parallel"));
+    }
+    const yaml::Node* given = leaves_.find(kParallelism, "data_parallel_shard_degree");
+    shard_ = given != nullptr ? yaml::integer(*given, "data_parallel_shard_degree", -1, kMostConfigDegree) : -1;
+    if (shard_ == 0) {
+      throw InputError(given->where, "'data_parallel_shard_degree' is 0; allowed: 1 or more, or -1 for what is left");
+    }
+    const bool is_left = shard_ < 0;
+    if (is_left) {
+      shard_ = draft_.replicas_beside(1LL * tensor_ * pipeline_ * context_ * replicate_,
+                                      "tensor_parallel_degree " + std::to_string(tensor_) +
+                                          " x pipeline_parallel_degree " + std::to_string(pipeline_) +
+                                          " x context_parallel_degree " + std::to_string(context_) +
+                                          " x data_parallel_replicate_degree " + std::to_string(replicate_),
+                                      where_of(tensor_ > 1 ? "tensor_parallel_degree" : "pipeline_parallel_degree"));
+    }
+    if (!is_left || replicate_ > 1) {
+      draft_.set("parallel.data", 1LL * replicate_ * shard_,
+                 where_of(is_left ? "data_parallel_replicate_degree" : "data_parallel_shard_degree"));
+    }
+  }
+
+  // FSDP shards over the ranks of shard and context; without it replicas are those of DistributedDataParallel.
+  void read_sharing() {
+    const bool shards = shard_ > 1 || context_ > 1;
+    draft_.set("parallel.zero", shards ? 3 : 0, where_of("data_parallel_shard_degree"));
+    if (shards && replicate_ > 1) {
+      draft_.set("parallel.shard", 1LL * shard_ * context_, where_of("data_parallel_shard_degree"));
+    }
+    const std::string policy =
+        leaves_.choice(kParallelism, "fsdp_reshard_after_forward", {"default", "always", "never"}, "default");
+    if (shards && policy != "default") { // by default always, but never in a pipeline
+      draft_.set("parallel.reshard",
+                 policy == "always" ? "after-forward"
+                 : pipeline_ > 1    ? "after-step"
+                                    : "after-backward",
+                 where_of("fsdp_reshard_after_forward"));
+    }
+    if (leaves_.boolean(kParallelism, "fsdp_defer_gradient_reduction", false) && shards) {
+      draft_.set("parallel.reduce", "last-micro-batch", where_of("fsdp_defer_gradient_reduction"));
+    }
+    if (!shards && replicate_ > 1) {
+      draft_.set("gradient_bucket", "100 MiB", where_of("data_parallel_replicate_degree")); // its bucket_cap_mb
+    }
+  }
+
+  void read_schedule() {
+    const std::string name =
+        leaves_.choice(kParallelism, "pipeline_parallel_schedule", names_of(kScheduleNames), "1F1B");
+    const ScheduleName& row = find_by_name(kScheduleNames, name, "schedule", where_of("pipeline_parallel_schedule"));
+    const std::string csv = leaves_.text(kParallelism, "pipeline_parallel_schedule_csv", "");
+    if (pipeline_ == 1) {
+      draft_.schedule("1f1b", where_of("pipeline_parallel_degree"));
+      read_stages(false);
+      return;
+    }
+    if (!csv.empty()) {
+      draft_.leave("parallelism.pipeline_parallel_schedule_csv (compare.schedules takes the file " + excerpt(csv) +
+                   ")");
+    } else if (row.ours.empty()) {
+      draft_.leave("parallelism.pipeline_parallel_schedule " + name);
+    } else {
+      draft_.schedule(row.ours, where_of("pipeline_parallel_schedule"));
+    }
+    read_stages(row.several);
+  }
+
+  // Which layers each stage has: as listed, or so that embedding and output count as some layers.
+  void read_stages(bool several) {
+    const yaml::Node* modules = leaves_.find(kParallelism, "module_fqns_per_model_part");
+    if (const yaml::Node* today = leaves_.find(kParallelism, "pipeline_parallel_module_fqns_per_model_part")) {
+      modules = today;
+    }
+    const yaml::Node* splits = leaves_.find(kParallelism, "pipeline_parallel_split_points");
+    const int first =
+        leaves_.integer(kParallelism, "pipeline_parallel_first_stage_less_layers", 0, kMostConfigDegree, 1);
+    const int last = leaves_.integer(kParallelism, "pipeline_parallel_last_stage_less_layers", 0, kMostConfigDegree, 1);
+    const int each = leaves_.integer(kParallelism, "pipeline_parallel_layers_per_stage", 1, kMostConfigDegree, 0);
+    stages_ = pipeline_ * (several ? 2 : 1);
+    if (pipeline_ == 1) {
+      return;
+    }
+    const long long slots = 1LL * draft_.layers() + first + last;
+    if (modules != nullptr && !modules->items.empty()) {
+      set_layers(modules_layout(*modules), modules->where);
+    } else if (splits != nullptr && !splits->items.empty()) {
+      set_layers(splits_layout(*splits), splits->where);
+    } else if (draft_.layers() > 0) {
+      const Where where = where_of(each > 0 ? "pipeline_parallel_layers_per_stage" : "pipeline_parallel_degree");
+      stages_ = each > 0 ? static_cast<int>((slots + each - 1) / each) : stages_;
+      set_layers(spread(where, first, last), where);
+    } else if (several) {
+      draft_.set("parallel.interleave", 2, where_of("pipeline_parallel_schedule"));
+    }
+  }
+
+  void set_layers(const PipelineLayout& layout, const Where& where) {
+    stages_ = static_cast<int>(layout.stages.size());
+    if (stages_ % pipeline_ != 0) {
+      throw InputError(where, count_of(stages_, "stage") + " do not divide among " + count_of(pipeline_, "rank") +
+                                  "; allowed: a multiple of 'pipeline_parallel_degree'");
+    }
+    draft_.set("parallel.layers", to_text(layout), where);
+  }
+
+  // Layers and weights in as equal parts as can be, the first stages one more: generate_llm_fqn_per_model_part().
+  PipelineLayout spread(const Where& where, int first, int last) const {
+    const int slots = draft_.layers() + first + last;
+    const int least = slots / stages_;
+    if (least < std::max({1, first, last})) {
+      throw InputError(where, std::to_string(draft_.layers()) + " layers do not fill " + count_of(stages_, "stage") +
+                                  ", of which the first has " + std::to_string(first) + " less and the last " +
+                                  std::to_string(last) + " less; allowed: fewer stages");
+    }
+    PipelineLayout layout{.stages = {}, .where = where};
+    for (int s = 0; s < stages_; ++s) {
+      int count = least + (s < slots % stages_ ? 1 : 0);
+      count -= s == 0 ? first : 0;
+      count -= s == stages_ - 1 ? last : 0;
+      layout.stages.push_back((s == 0 ? "E" : "") + std::string(static_cast<std::size_t>(std::max(0, count)), 't') +
+                              (s == stages_ - 1 ? "L" : ""));
+    }
+    return layout;
+  }
+
+  // "layers.3" is a layer, what stands before all layers the embedding, what stands behind them the output.
+  PipelineLayout modules_layout(const yaml::Node& modules) const {
+    PipelineLayout layout{.stages = {}, .where = modules.where};
+    for (const yaml::Node& part : modules.items) {
+      if (part.kind != yaml::Node::Kind::sequence) {
+        throw InputError(part.where, "a part is no list of modules; allowed: [\"tok_embeddings\", \"layers.0\", …]");
+      }
+      std::string& stage = layout.stages.emplace_back();
+      for (const yaml::Node& module : part.items) {
+        const std::string& name = yaml::scalar(module, "module");
+        stage += name.starts_with("layers.") ? 't' : name.find("embed") != std::string::npos ? 'E' : 'L';
+      }
+      stage.erase(std::unique(stage.begin(), stage.end(), [](char a, char b) { return a == b && a != 't'; }),
+                  stage.end()); // norm and output are one
+    }
+    return layout;
+  }
+
+  // "layers.8" begins a stage.
+  PipelineLayout splits_layout(const yaml::Node& splits) const {
+    PipelineLayout layout{.stages = {"E"}, .where = splits.where};
+    int next = 0;
+    constexpr std::string_view kLayers = "layers.";
+    const int all = std::max(draft_.layers(), 1);
+    for (const yaml::Node& split : splits.items) {
+      const std::string& name = yaml::scalar(split, "split point");
+      const bool is_output = !name.starts_with(kLayers);
+      const int at = is_output ? all : parse_integer(name.substr(kLayers.size()), next, all, split.where);
+      layout.stages.back() += std::string(static_cast<std::size_t>(at - next), 't');
+      layout.stages.emplace_back();
+      next = at;
+    }
+    layout.stages.back() += std::string(static_cast<std::size_t>(all - next), 't') + "L";
+    return layout;
+  }
+
+  // Samples, or tokens as today. Under a pipeline a pass has several micro-batches.
+  void read_batch() {
+    const int sequence = std::max(1, static_cast<int>(tokens_of(draft_.context().model)));
+    const bool by_tokens = leaves_.find(kTraining, "num_tokens_per_microbatch_per_dp_rank") != nullptr ||
+                           leaves_.find(kTraining, "num_tokens_per_train_step") != nullptr;
+    const char* length = by_tokens ? "max_context_length" : "seq_len";
+    constexpr int kUsualLength = 2048;
+    const int tokens = leaves_.integer(kTraining, length, 1, kMostConfigSamples, kUsualLength);
+    if (leaves_.find(kTraining, length) != nullptr) {
+      draft_.sequence_length(length, tokens);
+    }
+    const long long replicas = 1LL * replicate_ * shard_;
+    if (by_tokens) {
+      read_tokens(leaves_.find(kTraining, length) != nullptr ? tokens : sequence, replicas);
+      return;
+    }
+    constexpr int kUsualSize = 8;
+    const int local = leaves_.integer(kTraining, "local_batch_size", 1, kMostConfigSamples, kUsualSize);
+    const int part = leaves_.integer(kParallelism, "pipeline_parallel_microbatch_size", 1, kMostConfigSamples, 1);
+    const Where where = leaves_.where(kTraining, "local_batch_size");
+    if (pipeline_ > 1 && local % part != 0) {
+      throw InputError(where_of("pipeline_parallel_microbatch_size"),
+                       "'pipeline_parallel_microbatch_size' " + std::to_string(part) +
+                           " does not divide local_batch_size " + std::to_string(local) + "; allowed: a divisor");
+    }
+    draft_.set("micro_batch_size", pipeline_ > 1 ? part : local,
+               pipeline_ > 1 ? where_of("pipeline_parallel_microbatch_size") : where);
+    set_batch("global_batch_size", local * replicas, 1);
+  }
+
+  void read_tokens(int length, long long replicas) {
+    constexpr int kUsualTokens = 16384;
+    const int tokens =
+        leaves_.integer(kTraining, "num_tokens_per_microbatch_per_dp_rank", 1, kMostConfigSamples, kUsualTokens);
+    const Where where = leaves_.where(kTraining, "num_tokens_per_microbatch_per_dp_rank");
+    if (tokens % length != 0) {
+      throw InputError(where, std::to_string(tokens) + " tokens are no whole number of sequences of " +
+                                  std::to_string(length) + "; allowed: a multiple of it");
+    }
+    const int parts = leaves_.integer(kParallelism, "num_pp_microbatches", 1, kMostConfigSamples, 1);
+    draft_.set("micro_batch_size", tokens / length, where);
+    set_batch("num_tokens_per_train_step", (pipeline_ > 1 ? parts : 1) * replicas * (tokens / length), length);
+  }
+
+  // The batch that a key gives in units of `unit`; -1, or none, means that of one pass.
+  void set_batch(const char* key, long long of_pass, int unit) {
+    const yaml::Node* given = leaves_.find(kTraining, key);
+    const int value = given != nullptr ? yaml::integer(*given, key, -1, kMostConfigSamples) : -1;
+    const Where where = leaves_.where(kTraining, given != nullptr ? key : "local_batch_size");
+    const long long batch = value > 0 ? value / unit : of_pass;
+    if (value == 0 || of_pass > kMostConfigSamples || (value > 0 && (value % unit != 0 || batch % of_pass != 0))) {
+      throw InputError(where, "'" + std::string(key) + "' " + std::to_string(value) +
+                                  " is no multiple of what all replicas take at a time, " +
+                                  std::to_string(of_pass * unit) + "; allowed: a multiple, or -1");
+    }
+    draft_.set("global_batch", batch, where);
+    if (batch > of_pass && pipeline_ > 1) {
+      draft_.leave(std::to_string(batch / of_pass) +
+                   " passes of the pipeline that add up gradients (here one pass has all micro-batches)");
+    }
+  }
+
+  // Mixed precision takes effect under FSDP, or where nothing but replicas share the model.
+  void read_precision() {
+    const std::string type = leaves_.choice(kTraining, "dtype", {"float32", "bfloat16"}, "float32");
+    const std::string param = leaves_.choice(kTraining, "mixed_precision_param", {"bfloat16", "float32"}, "bfloat16");
+    const std::string reduce = leaves_.choice(kTraining, "mixed_precision_reduce", {"float32", "bfloat16"}, "float32");
+    const Where where = leaves_.where(kTraining, "mixed_precision_param");
+    const bool shards = shard_ > 1 || context_ > 1;
+    const bool mixes = shards || (tensor_ == 1 && pipeline_ == 1);
+    const bool half = type == "bfloat16" || (mixes && param == "bfloat16");
+    draft_.set("precision", half ? "bf16" : "fp32", where);
+    if (type == "bfloat16") {
+      draft_.leave(
+          "training.dtype bfloat16 for weights and states of the optimiser (here they are of single precision)");
+    } else if (half && shards && reduce == "float32") {
+      draft_.set("gradient_precision", "fp32", leaves_.where(kTraining, "mixed_precision_reduce"));
+    } else if (!half && param == "bfloat16") {
+      draft_.leave(
+          "training.mixed_precision_param bfloat16 (which TorchTitan applies only where data_parallel_shard_degree "
+          "or context_parallel_degree is above 1)");
+    }
+    read_fp8(half);
+  }
+
+  void read_fp8(bool half) {
+    const yaml::Node* converters = leaves_.find("model", "converters");
+    const auto converts = [&](std::string_view name) {
+      return converters != nullptr &&
+             std::any_of(converters->items.begin(), converters->items.end(), [&](const yaml::Node& one) {
+               return one.text == name || one.text.ends_with("." + std::string(name));
+             });
+    };
+    const bool float8 = converts("float8"), mx = converts("mx");
+    const std::string recipe = leaves_.text("float8", "recipe_name", "");
+    const std::string of_mx = leaves_.text("mx", "recipe_name", "");
+    constexpr std::array<std::string_view, 8> kHarmlessFp8 = {"filter_fqns",
+                                                              "emulate",
+                                                              "moe_fqns_prototype",
+                                                              "mxfp8_dim1_cast_kernel_choice",
+                                                              "precompute_float8_dynamic_scale_for_fsdp",
+                                                              "force_recompute_fp8_weight_in_bwd",
+                                                              "moe_fqns",
+                                                              "pad_token_groups_for_grouped_mm"};
+    leaves_.ignore("float8", kHarmlessFp8);
+    leaves_.ignore("mx", kHarmlessFp8);
+    if (leaves_.boolean("float8", "enable_fsdp_float8_all_gather", false) && float8) {
+      draft_.leave("float8.enable_fsdp_float8_all_gather");
+    }
+    const Where where = converters != nullptr ? converters->where : Where{};
+    if (float8 && mx) {
+      throw InputError(where, "both float8 and mx convert the model; allowed: one of them");
+    }
+    if (float8 && (recipe.empty() || recipe == "tensorwise") && half) {
+      draft_.set("fp8", "tensorwise", where);
+    } else if (mx && half && (of_mx.empty() || of_mx.starts_with("mxfp8"))) {
+      draft_.set("fp8", "mxfp8", where);
+    } else if (float8 || mx) {
+      draft_.leave((float8 ? "float8.recipe_name " + excerpt(recipe) : "mx.recipe_name " + excerpt(of_mx)));
+    }
+  }
+
+  // Selective by default: every second layer, or, with the fields of today, by operators.
+  void read_checkpoint() {
+    const bool today = leaves_.find(kTraining, "num_tokens_per_microbatch_per_dp_rank") != nullptr;
+    const std::string mode =
+        leaves_.choice(kCheckpoint, "mode", {"none", "full", "selective", "memory_budget"}, "selective");
+    const std::string option = leaves_.text(kCheckpoint, "selective_ac_option", today ? "op" : "2");
+    const Where where = leaves_.where(kCheckpoint, mode == "selective" ? "selective_ac_option" : "mode");
+    leaves_.ignore(kCheckpoint, kHarmlessCheckpoint);
+    if (mode == "full") {
+      draft_.recompute_blocks(1, 0, where);
+    } else if (mode == "selective" && option == "op") {
+      draft_.recompute_kinds({KernelKind::normalization, KernelKind::elementwise}, where);
+      draft_.leave("activation_checkpoint.selective_ac_option op for every second product (here normalisations and "
+                   "elementwise operators run again, and no products)");
+    } else if (mode == "selective") {
+      read_every_nth(parse_integer(option, 1, kMostConfigDegree, where), where);
+    } else {
+      draft_.set("recompute", "none", where);
+      if (mode == "memory_budget") {
+        draft_.leave("activation_checkpoint.mode memory_budget");
+      }
+    }
+  }
+
+  // Of every n layers one runs again: as many of a stage, the first ones.
+  void read_every_nth(int n, const Where& where) {
+    const int of_stage = std::max(1, draft_.layers() / std::max(1, stages_));
+    const int again = (of_stage + n - 1) / n;
+    if (n == 1 || draft_.layers() == 0) {
+      draft_.recompute_blocks(1, 0, where);
+      return;
+    }
+    draft_.recompute_blocks(1, again, where);
+    draft_.leave("activation_checkpoint.selective_ac_option " + std::to_string(n) + ", one layer of every " +
+                 std::to_string(n) + " (here the first " + std::to_string(again) + " of each stage run again)");
+  }
+
+  void read_optimizer() {
+    const std::string name = leaves_.text("optimizer", "name", "AdamW");
+    leaves_.ignore("optimizer", kHarmlessOptimizer);
+    if (lower_case(name) == "adam" || lower_case(name) == "adamw") {
+      draft_.set("optimizer", "adam", leaves_.where("optimizer", "name"));
+    } else {
+      draft_.leave("optimizer " + excerpt(name));
+    }
+    const bool in_backward = leaves_.boolean("optimizer", "early_step_in_backward", false);
+    if (in_backward) {
+      draft_.leave("optimizer.early_step_in_backward");
+    }
+    draft_.set("clip_gradients", !in_backward && leaves_.number(kTraining, "max_norm", 1) > 0 ? "true" : "false",
+               leaves_.where(kTraining, "max_norm"));
+  }
+
+  void list_others() {
+    leaves_.ignore_sections(kHarmlessSections);
+    leaves_.ignore(kTraining, kHarmlessTraining);
+    leaves_.ignore("model", kHarmlessTraining);
+    constexpr std::array<std::string_view, 2> kHarmlessCompile = {"components", "backend"};
+    leaves_.ignore("compile", kHarmlessCompile);
+    leaves_.ignore(kParallelism, kHarmlessParallelism);
+    constexpr std::array<std::string_view, 6> kListedParallelism = {"enable_async_tensor_parallel",
+                                                                    "context_parallel_load_balancer",
+                                                                    "expert_parallel_comm_backend",
+                                                                    "fsdp_symm_mem_scope",
+                                                                    "pipeline_parallel_expert_parallel_overlap",
+                                                                    "pp_max_unsharded_active_stages"};
+    for (const std::string_view name : kListedParallelism) {
+      if (const yaml::Node* value = leaves_.find(kParallelism, name); value != nullptr && !is_off(*value)) {
+        draft_.leave(std::string(kParallelism) + "." + std::string(name));
+      }
+    }
+    leaves_.refuse_unknown("key of [parallelism]", [](const ConfigLeaf& leaf) {
+      return leaf.section == kParallelism || leaf.name.ends_with("_degree") || leaf.name.ends_with("batch_size");
+    });
+    for (const ConfigLeaf* leaf : leaves_.left()) {
+      if (!is_off(*leaf->value)) {
+        draft_.leave(path_of(*leaf));
+      }
+    }
+  }
+
+  ConfigLeaves leaves_;
+  TrainingDraft draft_;
+  int tensor_ = 1, pipeline_ = 1, context_ = 1, replicate_ = 1, shard_ = 1, stages_ = 1;
+};
+
+} // namespace
+
+ImportedTraining import_torchtitan(const ConfigSource& source, const ConfigContext& context) {
+  return TorchTitan(source.document(), context).read();
+}
+
+} // namespace stagecraft

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/config/megatron_training.hpp"
+
+#include <algorithm>
+
+#include "sim/base/named_table.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/workload/config/megatron_layers.hpp"
+#include "sim/workload/config/training_draft.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array<std::string_view, 22> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+                                                             "no-overlap-p2p-communication",
+                                                             "tp-comm-overlap",
+                                                             "cpu-offloading-num-layers",
+                                                             "optimizer-cpu-offload",
+                                                             "fine-grained-activation-offloading",
+                                                             "distribute-saved-activations",
+                                                             "fp4-format",
+                                                             "fp8-param-gather",
+                                                             "delay-wgrad-compute",
+                                                             "defer-embedding-wgrad-compute",
+                                                             "cuda-graph-impl",
+                                                             "enable-cuda-graph",
+                                                             "external-cuda-graph",
+                                                             "moe-token-dispatcher-type",
+                                                             "moe-enable-deepep",
+                                                             "moe-flex-dispatcher-backend",
+                                                             "moe-pad-expert-input-to-capacity",
+                                                             "moe-expert-capacity-factor",
+                                                             "use-precision-aware-optimizer",
+                                                             "rampup-batch-size",
+                                                             "overlap-param-gather-with-optimizer-step"};
+
+constexpr std::array<std::string_view, 12> kDimensionFlags = {
+    "hidden-size", "ffn-hidden-size",  "num-attention-heads", "group-query-attention", "num-query-groups",
+    "kv-channels", "num-experts",      "moe-router-topk",     "moe-ffn-hidden-size",   "max-position-embeddings",
+    "vocab-size",  "padded-vocab-size"};
+
+class Reading {
+public:
+  Reading(const MegatronArguments& arguments, const ConfigContext& context)
+      : given_(arguments), draft_(context, arguments.where("")) {}
+
+  ImportedTraining read(std::vector<std::string> unheeded) {
+    read_degrees();
+    read_precision();
+    read_batch();
+    read_sharding();
+    read_layers();
+    read_recompute();
+    read_optimizer();
+    if (given_.has("seq-length")) {
+      draft_.sequence_length(given_.written("seq-length"), given_.integer("seq-length", 1, kMostConfigSamples, 1));
+    }
+    for (std::string& what : unheeded) {
+      draft_.leave(std::move(what));
+    }
+    return draft_.take();
+  }
+
+private:
+  int degree(const char* flag, const char* key) {
+    const int degree = given_.integer(flag, 1, kMostConfigDegree, 1);
+    draft_.degree(key, degree, given_.where(flag));
+    return degree;
+  }
+
+  // Ranks are tensor x context x pipeline x data; experts divide the ranks of data and context anew.
+  void read_degrees() {
+    tensor_ = degree("tensor-model-parallel-size", "tensor");
+    pipeline_ = degree("pipeline-model-parallel-size", "pipeline");
+    const int context = degree("context-parallel-size", "context");
+    const int expert = degree("expert-model-parallel-size", "expert");
+    draft_.degree("expert_tensor",
+                  given_.integer("expert-tensor-parallel-size", 1, kMostConfigDegree, expert > 1 ? tensor_ : 1),
+                  given_.where("expert-tensor-parallel-size"));
+    if (context > 1) {
+      read_context_rule();
+    }
+    if (tensor_ > 1 && given_.has("sequence-parallel")) { // Megatron-LM ignores it for one
+      draft_.set("parallel.sequence", "true", given_.where("sequence-parallel"));
+    }
+    if (given_.has("use-tp-pp-dp-mapping")) {
+      draft_.set("parallel.order", "tensor-pipeline-data", given_.where("use-tp-pp-dp-mapping"));
+    }
+    const long long product = static_cast<long long>(tensor_) * pipeline_ * context;
+    const std::string names = given_.written("tensor-model-parallel-size") + " " + std::to_string(tensor_) + " x " +
+                              given_.written("pipeline-model-parallel-size") + " " + std::to_string(pipeline_) + " x " +
+                              given_.written("context-parallel-size") + " " + std::to_string(context);
+    const int world = given_.world();
+    const Where& where = given_.where("tensor-model-parallel-size");
+    if (world > 0 && world % product != 0) {
+      throw InputError(where, names + " = " + std::to_string(product) + " does not divide the " +
+                                  std::to_string(world) + " ranks that the file asks for; allowed: degrees that do");
+    }
+    replicas_ = given_.has("data-parallel-size") ? degree("data-parallel-size", "data")
+                                                 : draft_.replicas_beside(product, names, where);
+    if (world > 0 && world != draft_.context().devices) {
+      draft_.leave(std::to_string(world) + " ranks (the platform has " + std::to_string(draft_.context().devices) +
+                   " devices)");
+    }
+  }
+
+  // Transformer Engine's names of how keys and values come to the ranks that share tokens; by a ring unless told.
+  void read_context_rule() {
+    const Where& where = given_.where("cp-comm-type");
+    const std::string type = given_.has("cp-comm-type") ? given_.text("cp-comm-type") : "p2p";
+    struct Name {
+      std::string_view name, rule;
+    };
+    static constexpr std::array kRules = {Name{"p2p", "ring"}, Name{"all_gather", "all-gather"},
+                                          Name{"a2a", "all-to-all"}, Name{"a2a+p2p", "both"}};
+    const std::string_view rule = find_by_name(kRules, type, "cp-comm-type", where).rule;
+    draft_.set("parallel.context_rule", std::string(rule), where);
+    if (rule == "both") {
+      const char* sizes = "hierarchical-context-parallel-sizes";
+      if (!given_.has(sizes)) {
+        throw InputError(where, "'" + given_.written("cp-comm-type") + " a2a+p2p' is given without '" +
+                                    given_.written(sizes) + "', of which the first is the ranks that exchange heads");
+      }
+      const std::string first = given_.text(sizes).substr(0, given_.text(sizes).find_first_of(" ,"));
+      draft_.set("parallel.context_heads", parse_integer(first, 1, kMostConfigDegree, given_.where(sizes)),
+                 given_.where(sizes));
+    }
+  }
+
+  void read_batch() {
+    if (!given_.has("micro-batch-size")) {
+      throw InputError(given_.where("micro-batch-size"),
+                       "'" + given_.written("micro-batch-size") + "' is missing: the samples of a replica at a time");
+    }
+    const int size = given_.integer("micro-batch-size", 1, kMostConfigSamples, 1);
+    draft_.set("micro_batch_size", size, given_.where("micro-batch-size"));
+    const long long all = static_cast<long long>(size) * replicas_;
+    const bool is_given = given_.has("global-batch-size");
+    draft_.set("global_batch",
+               is_given ? given_.integer("global-batch-size", 1, kMostConfigSamples, 1)
+                        : std::min<long long>(all, kMostConfigSamples),
+               given_.where(is_given ? "global-batch-size" : "micro-batch-size"));
+  }
+
+  void read_precision() {
+    const bool half = given_.has("fp16"), brain = given_.has("bf16");
+    if (half && brain) {
+      throw InputError(given_.where("fp16"), "both '" + given_.written("fp16") + "' and '" + given_.written("bf16") +
+                                                 "' are given; allowed: one of them");
+    }
+    const char* flag = half ? "fp16" : "bf16";
+    draft_.set("precision", half || brain ? flag : "fp32", given_.where(flag));
+    gradient_bytes_ = half || brain ? 2 : 4;
+    const bool single =
+        brain ? !given_.has("grad-reduce-in-bf16") : half && given_.has("accumulate-allreduce-grads-in-fp32");
+    if (single) { // its default with bf16
+      draft_.set("gradient_precision", "fp32", given_.where(flag));
+      gradient_bytes_ = 4;
+    }
+    if (given_.has("fp8-format")) {
+      const std::string recipe = given_.has("fp8-recipe") ? given_.text("fp8-recipe") : "delayed";
+      const std::vector<std::string> known = names_of(kFp8Recipes);
+      if (std::find(known.begin() + 1, known.end(), recipe) != known.end()) {
+        draft_.set("fp8", recipe, given_.where("fp8-format"));
+      } else {
+        draft_.leave(given_.written("fp8-recipe") + " " + excerpt(recipe));
+      }
+    }
+  }
+
+  // What replicas share, and the buckets in which they reduce gradients while a backward runs.
+  void read_sharding() {
+    const bool fsdp = given_.has("use-megatron-fsdp") || given_.has("use-custom-fsdp");
+    int zero = given_.has("use-torch-fsdp2") ? 3 : given_.has("use-distributed-optimizer") ? 1 : 0;
+    Where where = given_.where(zero == 3 ? "use-torch-fsdp2" : "use-distributed-optimizer");
+    if (fsdp || given_.has("data-parallel-sharding-strategy")) {
+      const std::vector<std::string> known = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
+      const std::string strategy = given_.text("data-parallel-sharding-strategy");
+      const auto found = std::find(known.begin(), known.end(), strategy.empty() ? known.front() : strategy);
+      where = given_.where("data-parallel-sharding-strategy");
+      if (found == known.end()) {
+        throw InputError(where, unknown_name("sharding strategy", strategy, known));
+      }
+      zero = fsdp ? std::max(zero, static_cast<int>(found - known.begin())) : zero;
+    }
+    draft_.set("parallel.zero", zero, where);
+    const bool overlaps = given_.has("overlap-grad-reduce") || zero >= 2;
+    if (zero == 1 && given_.has("overlap-param-gather")) {
+      draft_.set("parallel.gather", "before-use", given_.where("overlap-param-gather"));
+    }
+    if (const int parts = given_.integer("num-distributed-optimizer-instances", 1, kMostConfigDegree, 1); parts > 1) {
+      read_instances(parts, zero);
+    }
+    // Megatron-LM's own size of a bucket, in parameters, grows with the replicas.
+    constexpr long long kLeast = 40'000'000, kOfReplica = 1'000'000;
+    const long long parameters = given_.has("ddp-bucket-size")
+                                     ? given_.integer("ddp-bucket-size", 1, kMostConfigSamples, 1)
+                                     : std::max(kLeast, kOfReplica * replicas_);
+    draft_.set("gradient_bucket", overlaps ? std::to_string(parameters * gradient_bytes_) + " B" : "none",
+               given_.where(given_.has("ddp-bucket-size") ? "ddp-bucket-size" : "overlap-grad-reduce"));
+  }
+
+  // Each instance of the optimiser holds all states among its own replicas.
+  void read_instances(int parts, int zero) {
+    const Where where = given_.where("num-distributed-optimizer-instances");
+    if (replicas_ % parts != 0) {
+      throw InputError(where, std::to_string(parts) + " instances of the optimiser do not divide the " +
+                                  std::to_string(replicas_) + " replicas; allowed: a divisor");
+    }
+    if (zero >= 2) {
+      draft_.set("parallel.shard", replicas_ / parts, where);
+    } else {
+      draft_.leave(given_.written("num-distributed-optimizer-instances") + " " + std::to_string(parts));
+    }
+  }
+
+  void read_layers() {
+    const int of_file = given_.integer("num-layers", 1, kMostConfigDegree, draft_.layers());
+    if (of_file != draft_.layers()) {
+      draft_.leave(given_.written("num-layers") + " " + std::to_string(of_file) + " (the study's model has " +
+                   std::to_string(draft_.layers()) + ")");
+    }
+    const bool virtual_stages =
+        given_.has("num-layers-per-virtual-pipeline-stage") || given_.has("num-virtual-stages-per-pipeline-rank");
+    int stages = pipeline_;
+    if (places_unevenly(given_)) {
+      const bool is_written = given_.has("pipeline-model-parallel-layout");
+      const PipelineLayout layout = read_megatron_layout(given_, is_written ? 0 : draft_.layers(), pipeline_);
+      stages = static_cast<int>(layout.stages.size());
+      draft_.set("parallel.layers", to_text(layout), layout.where);
+    } else if (given_.has("num-layers-per-virtual-pipeline-stage")) {
+      stages = static_cast<int>(read_megatron_layout(given_, draft_.layers(), pipeline_).stages.size());
+    } else if (virtual_stages) {
+      stages = pipeline_ * given_.integer("num-virtual-stages-per-pipeline-rank", 1, kMostConfigDegree / pipeline_, 1);
+    }
+    const bool interleaved = stages > pipeline_;
+    const Where where =
+        given_.where(given_.has("num-layers-per-virtual-pipeline-stage") ? "num-layers-per-virtual-pipeline-stage"
+                     : virtual_stages                                    ? "num-virtual-stages-per-pipeline-rank"
+                                                                         : "pipeline-model-parallel-size");
+    if (interleaved && !places_unevenly(given_)) {
+      draft_.set("parallel.interleave", stages / pipeline_, where);
+    }
+    const bool beside = given_.has("overlap-moe-expert-parallel-comm") && pipeline_ > 1;
+    draft_.schedule(interleaved ? "interleaved" : beside ? "combined-1f1b" : "1f1b", where);
+    if (given_.has("overlap-moe-expert-parallel-comm") && (interleaved || pipeline_ == 1)) {
+      draft_.leave(given_.written("overlap-moe-expert-parallel-comm"));
+    }
+    const char* group = "microbatch-group-size-per-virtual-pipeline-stage";
+    if (const int size = given_.integer(group, 1, kMostConfigSamples, pipeline_); size != pipeline_) {
+      draft_.leave(given_.written(group) + " " + std::to_string(size) + " (here it is the ranks of the pipeline)");
+    }
+  }
+
+  void read_recompute() {
+    const MegatronRecompute asked = read_megatron_recompute(given_);
+    const Where where = given_.where("recompute-granularity");
+    if (asked.full) {
+      draft_.recompute_blocks(asked.layers, asked.first_ones ? asked.layers : 0, where);
+    } else if (asked.selective) {
+      read_modules(where);
+    } else {
+      draft_.set("recompute", "none", where);
+    }
+  }
+
+  void read_modules(const Where& where) {
+    std::string given = given_.has("recompute-modules") ? given_.text("recompute-modules") : "core_attn";
+    std::replace_if(
+        given.begin(), given.end(), [](char c) { return c == '/' || c == ','; }, ' ');
+    bool attention = false, norm = false;
+    for (std::size_t begin = 0; begin < given.size();) {
+      const std::size_t end = std::min(given.find(' ', begin), given.size());
+      const std::string module = given.substr(begin, end - begin);
+      attention = attention || module == "core_attn";
+      norm = norm || module == "layernorm";
+      if (!module.empty() && module != "core_attn" && module != "layernorm") {
+        draft_.leave(given_.written("recompute-modules") + " " + excerpt(module));
+      }
+      begin = end + 1;
+    }
+    if (attention && norm) {
+      draft_.recompute_kinds({KernelKind::attention, KernelKind::normalization}, where);
+    } else if (attention || norm) {
+      draft_.recompute_kinds({attention ? KernelKind::attention : KernelKind::normalization}, where);
+    }
+  }
+
+  void read_optimizer() {
+    const std::string name = given_.has("optimizer") ? given_.text("optimizer") : "adam";
+    constexpr double kMomentum = 0.9; // its default
+    if (name == "sgd") {
+      draft_.set("optimizer", given_.number("sgd-momentum", kMomentum) > 0 ? "momentum" : "sgd",
+                 given_.where("optimizer"));
+    } else if (name == "adam") {
+      draft_.set("optimizer", "adam", given_.where("optimizer"));
+    } else {
+      draft_.leave("optimizer " + excerpt(name));
+    }
+    draft_.set("clip_gradients", given_.number("clip-grad", 1) > 0 ? "true" : "false", given_.where("clip-grad"));
+  }
+
+  const MegatronArguments& given_;
+  TrainingDraft draft_;
+  int tensor_ = 1, pipeline_ = 1, replicas_ = 1, gradient_bytes_ = 4;
+};
+
+} // namespace
+
+ImportedTraining megatron_training(const MegatronArguments& arguments, std::vector<std::string> unheeded,
+                                   const ConfigContext& context) {
+  return Reading(arguments, context).read(std::move(unheeded));
+}
+
+std::span<const std::string_view> unheeded_megatron_flags() { return kUnheededFlags; }
+std::span<const std::string_view> megatron_dimensions() { return kDimensionFlags; }
+
+} // namespace stagecraft

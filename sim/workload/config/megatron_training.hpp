@@ -1,0 +1,20 @@
+// The training that Megatron-LM's arguments ask for, whoever wrote them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/workload/config/config_format.hpp"
+#include "sim/workload/config/megatron_arguments.hpp"
+
+namespace stagecraft {
+
+/// What the arguments say of a training. `unheeded`: what else the file asks for, one line each. Throws InputError for
+/// degrees that do not divide the ranks, for two precisions, and without a micro-batch.
+ImportedTraining megatron_training(const MegatronArguments& arguments, std::vector<std::string> unheeded,
+                                   const ConfigContext& context);
+
+/// Arguments that place no layer and that megatron_training() does not take, though they change time or memory.
+std::span<const std::string_view> unheeded_megatron_flags();
+/// Arguments that say how large the model is, which a study's model says.
+std::span<const std::string_view> megatron_dimensions();
+
+} // namespace stagecraft

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/config/training_draft.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "sim/base/count_of.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/workload/blocks.hpp"
+#include "sim/workload/model_flops.hpp"
+
+namespace stagecraft {
+namespace {
+
+yaml::Node scalar(std::string text, const Where& where) {
+  return {.kind = yaml::Node::Kind::scalar, .text = std::move(text), .where = where};
+}
+
+} // namespace
+
+TrainingDraft::TrainingDraft(const ConfigContext& context, const Where& where)
+    : context_(context), layers_(static_cast<int>(layer_row_of(context.model).layers.size())) {
+  made_.training.kind = yaml::Node::Kind::map;
+  made_.training.where = where;
+}
+
+void TrainingDraft::set(std::string_view key, std::string text, const Where& where) {
+  yaml::set(made_.training, key, scalar(std::move(text), where));
+}
+
+void TrainingDraft::degree(std::string_view key, int degree, const Where& where) {
+  constexpr std::array<std::string_view, 3> kOnlyAboveOne = {"context", "expert", "expert_tensor"};
+  if (degree > 1 || std::find(kOnlyAboveOne.begin(), kOnlyAboveOne.end(), key) == kOnlyAboveOne.end()) {
+    set("parallel." + std::string(key), degree, where);
+  }
+}
+
+void TrainingDraft::leave(std::string what) {
+  if (left_.insert(what).second) {
+    made_.unheeded.push_back(std::move(what));
+  }
+}
+
+void TrainingDraft::schedule(std::string_view name, const Where& where) {
+  made_.schedule = std::string(name);
+  made_.schedule_where = where;
+}
+
+void TrainingDraft::recompute_kinds(std::initializer_list<KernelKind> kinds, const Where& where) {
+  yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
+  const std::vector<Operator>& operators = context_.model.operators;
+  for (const KernelKind kind : kinds) {
+    if (std::any_of(operators.begin(), operators.end(), [&](const Operator& op) { return op.kind == kind; })) {
+      list.items.push_back(scalar(std::string(row_of(kind).name), where));
+    }
+  }
+  if (!list.items.empty()) {
+    yaml::set(made_.training, "recompute.kinds", list);
+  }
+}
+
+void TrainingDraft::recompute_blocks(int at_a_time, int first, const Where& where) {
+  if (layers_ == 0) {
+    set("recompute", "full", where); // nothing is numbered: all of a stage at once
+  } else if (first > 0) {
+    set("recompute.first", first, where);
+  } else {
+    set("recompute.blocks", at_a_time, where);
+  }
+}
+
+void TrainingDraft::sequence_length(std::string_view key, int length) {
+  const auto of_model = static_cast<int>(std::lround(tokens_of(context_.model)));
+  if (of_model > 0 && length != of_model) {
+    leave(std::string(key) + " " + std::to_string(length) + " (sequences of '" + context_.model.name + "' are of " +
+          std::to_string(of_model) + " tokens, which the model's file or --seq says)");
+  }
+}
+
+int TrainingDraft::replicas_beside(long long degrees, const std::string& product, const Where& where) const {
+  if (degrees > context_.devices || context_.devices % degrees != 0) {
+    throw InputError(where, product + " = " + std::to_string(degrees) + " does not divide the platform's " +
+                                count_of(context_.devices, "device") + "; allowed: degrees that do");
+  }
+  return static_cast<int>(context_.devices / degrees);
+}
+
+ConfigLeaves::ConfigLeaves(const yaml::Node& document, std::string_view what) : whole_(document.where) {
+  if (document.kind != yaml::Node::Kind::map) {
+    throw InputError(document.where, std::string(what) + " is no mapping; allowed: {key: value}");
+  }
+  collect(document, "");
+}
+
+void ConfigLeaves::collect(const yaml::Node& map, const std::string& section) {
+  for (const yaml::Node::Entry& entry : map.entries) {
+    if (entry.value.kind == yaml::Node::Kind::map) {
+      collect(entry.value, entry.key);
+      continue;
+    }
+    if (entry.value.kind == yaml::Node::Kind::null) {
+      continue;
+    }
+    const std::size_t dot = entry.key.rfind('.'); // "training.seq_len", as on a command line
+    const std::string name = dot == std::string::npos ? entry.key : entry.key.substr(dot + 1);
+    const std::string before = dot == std::string::npos ? section : entry.key.substr(0, dot);
+    leaves_.push_back({before.substr(before.rfind('.') + 1), name, &entry.value, entry.where});
+  }
+}
+
+ConfigLeaf* ConfigLeaves::leaf(std::string_view section, std::string_view name) {
+  if (std::none_of(known_.begin(), known_.end(), [&](const ConfigLeaf& one) { return one.name == name; })) {
+    known_.push_back({std::string(section), std::string(name), nullptr, {}});
+  }
+  ConfigLeaf* found = nullptr;
+  for (ConfigLeaf& one : leaves_) {
+    if (one.name == name && (one.section == section || one.section.empty())) {
+      if (found != nullptr) {
+        throw InputError(one.where, "'" + std::string(name) + "' is given twice, also in line " +
+                                        std::to_string(found->where.line) + "; allowed: once");
+      }
+      found = &one;
+    }
+  }
+  return found;
+}
+
+const yaml::Node* ConfigLeaves::find(std::string_view section, std::string_view name) {
+  ConfigLeaf* found = leaf(section, name);
+  if (found == nullptr) {
+    return nullptr;
+  }
+  found->taken = true;
+  return found->value;
+}
+
+int ConfigLeaves::integer(std::string_view section, std::string_view name, int low, int high, int otherwise) {
+  const yaml::Node* found = find(section, name);
+  return found != nullptr ? yaml::integer(*found, name, low, high) : otherwise;
+}
+
+double ConfigLeaves::number(std::string_view section, std::string_view name, double otherwise) {
+  const yaml::Node* found = find(section, name);
+  return found != nullptr ? yaml::number(*found, name, yaml::kNotNegative) : otherwise;
+}
+
+bool ConfigLeaves::boolean(std::string_view section, std::string_view name, bool otherwise) {
+  const yaml::Node* found = find(section, name);
+  if (found == nullptr) {
+    return otherwise;
+  }
+  const std::string text = lower_case(yaml::scalar(*found, name));
+  if (text != "true" && text != "false") {
+    throw InputError(found->where, "'" + std::string(name) + "' is '" + excerpt(text) + "'; allowed: true, false");
+  }
+  return text == "true";
+}
+
+std::string ConfigLeaves::text(std::string_view section, std::string_view name, std::string_view otherwise) {
+  const yaml::Node* found = find(section, name);
+  return found != nullptr ? yaml::scalar(*found, name) : std::string(otherwise);
+}
+
+std::string ConfigLeaves::choice(std::string_view section, std::string_view name, const std::vector<std::string>& known,
+                                 std::string_view otherwise) {
+  const yaml::Node* found = find(section, name);
+  if (found == nullptr) {
+    return std::string(otherwise);
+  }
+  const std::string given = yaml::scalar(*found, name);
+  for (const std::string& one : known) {
+    if (lower_case(one) == lower_case(given)) {
+      return one;
+    }
+  }
+  throw InputError(found->where, unknown_name(name, given, known));
+}
+
+Where ConfigLeaves::where(std::string_view section, std::string_view name) {
+  const ConfigLeaf* found = leaf(section, name);
+  return found != nullptr ? found->value->where : whole_;
+}
+
+void ConfigLeaves::ignore(std::string_view section, std::span<const std::string_view> names) {
+  for (ConfigLeaf& one : leaves_) {
+    one.taken = one.taken || ((one.section == section || one.section.empty()) &&
+                              std::find(names.begin(), names.end(), one.name) != names.end());
+  }
+}
+
+void ConfigLeaves::ignore_sections(std::span<const std::string_view> sections) {
+  for (ConfigLeaf& one : leaves_) {
+    one.taken = one.taken || std::find(sections.begin(), sections.end(), one.section) != sections.end();
+  }
+}
+
+std::vector<const ConfigLeaf*> ConfigLeaves::left() const {
+  std::vector<const ConfigLeaf*> left;
+  for (const ConfigLeaf& one : leaves_) {
+    if (!one.taken) {
+      left.push_back(&one);
+    }
+  }
+  return left;
+}
+
+void ConfigLeaves::refuse_unknown(std::string_view what, bool (*is_refused)(const ConfigLeaf&)) const {
+  std::vector<std::string> known;
+  for (const ConfigLeaf& one : known_) {
+    if (is_refused(one)) {
+      known.push_back(one.name);
+    }
+  }
+  for (const ConfigLeaf* one : left()) {
+    if (is_refused(*one)) {
+      throw InputError(one->where, unknown_name(what, one->name, known));
+    }
+  }
+}
+
+std::string path_of(const ConfigLeaf& leaf) {
+  return excerpt(leaf.section.empty() ? leaf.name : leaf.section + "." + leaf.name);
+}
+
+bool is_off(const yaml::Node& value) {
+  if (value.kind != yaml::Node::Kind::scalar) {
+    return value.items.empty() && value.entries.empty();
+  }
+  const std::string text = lower_case(value.text);
+  constexpr std::array<std::string_view, 9> kOff = {"", "false", "0", "0.0", "none", "null", "-1", "[]", "disabled"};
+  return std::find(kOff.begin(), kOff.end(), text) != kOff.end();
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,101 @@
+// A `training` mapping while a configuration is read into it, and the keys of a configuration while they are taken.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/workload/config/config_format.hpp"
+
+namespace stagecraft {
+
+inline constexpr int kMostConfigDegree = 1 << 20, kMostConfigSamples = 1 << 30;
+
+/// What a configuration says so far.
+class TrainingDraft {
+public:
+  TrainingDraft(const ConfigContext& context, const Where& where);
+
+  /// Sets a dotted key of `training`, as a study would.
+  void set(std::string_view key, std::string text, const Where& where);
+  void set(std::string_view key, long long number, const Where& where) { set(key, std::to_string(number), where); }
+  /// Sets a degree of `training.parallel`. Those of a context, of experts and of their tensors are only said above 1.
+  void degree(std::string_view key, int degree, const Where& where);
+  /// One more line of what is not taken over.
+  void leave(std::string what);
+  /// The schedule that the file names, as we call it.
+  void schedule(std::string_view name, const Where& where);
+  /// Operators of these kinds run again, of those kinds that the model has.
+  void recompute_kinds(std::initializer_list<KernelKind> kinds, const Where& where);
+  /// Blocks run again, so many at a time; `first`: only so many of each stage, 0: all.
+  void recompute_blocks(int at_a_time, int first, const Where& where);
+  /// A line where the file's length of sequences is not the model's.
+  void sequence_length(std::string_view key, int length);
+  /// How many replicas the devices make beside these degrees. InputError naming them where they do not divide the
+  /// devices.
+  int replicas_beside(long long degrees, const std::string& product, const Where& where) const;
+
+  int layers() const { return layers_; }
+  const ConfigContext& context() const { return context_; }
+  ImportedTraining take() { return std::move(made_); }
+
+private:
+  const ConfigContext& context_;
+  int layers_;
+  ImportedTraining made_;
+  std::set<std::string> left_; // what of it is unheeded
+};
+
+/// One value of a configuration and where it stands: in a section, or in none.
+struct ConfigLeaf {
+  std::string section, name;
+  const yaml::Node* value;
+  Where where; ///< of the key
+  bool taken = false;
+};
+
+/// All values of a document, below sections or not, which readers take one by one. Values of null count as left out.
+class ConfigLeaves {
+public:
+  /// InputError where the document is no mapping, or gives a key both in a section and in none.
+  ConfigLeaves(const yaml::Node& document, std::string_view what);
+
+  /// The value of a key in a section, or in no section; null where it is left out. Marks it as taken.
+  const yaml::Node* find(std::string_view section, std::string_view name);
+  int integer(std::string_view section, std::string_view name, int low, int high, int otherwise);
+  double number(std::string_view section, std::string_view name, double otherwise);
+  bool boolean(std::string_view section, std::string_view name, bool otherwise);
+  std::string text(std::string_view section, std::string_view name, std::string_view otherwise);
+  /// One of the names, whatever their case. InputError naming the nearest.
+  std::string choice(std::string_view section, std::string_view name, const std::vector<std::string>& known,
+                     std::string_view otherwise);
+  /// Place of a value; the beginning of the document if it is left out.
+  Where where(std::string_view section, std::string_view name);
+  /// Marks as taken, without looking at it, what a reader knows and what changes neither time nor memory.
+  void ignore(std::string_view section, std::span<const std::string_view> names);
+  void ignore_sections(std::span<const std::string_view> sections);
+  /// What nothing has taken.
+  std::vector<const ConfigLeaf*> left() const;
+  /// InputError for a key that nothing has taken and that looks like a degree or a batch, naming the nearest known one.
+  void refuse_unknown(std::string_view what, bool (*is_refused)(const ConfigLeaf&)) const;
+
+private:
+  void collect(const yaml::Node& map, const std::string& section);
+  ConfigLeaf* leaf(std::string_view section, std::string_view name);
+
+  Where whole_;
+  std::vector<ConfigLeaf> leaves_;
+  std::vector<ConfigLeaf> known_; ///< sections and names that were asked for
+};
+
+/// "section.name", or the name alone.
+std::string path_of(const ConfigLeaf& leaf);
+/// Whether a value is off: false, 0, none, null or empty.
+bool is_off(const yaml::Node& value);
+std::string lower_case(std::string_view text);
+
+} // namespace stagecraft

@@ -1,0 +1,263 @@
+// Our plans as configurations of frameworks: what each can say, and why it cannot.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/csv.hpp"
+#include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
+#include "sim/workload/config/config_format.hpp"
+#include "sim/workload/model_flops.hpp"
+
+namespace stagecraft {
+namespace {
+
+int samples_at_a_time(const ConfigToWrite& what) {
+  return what.training.global_batch / (what.micro_batches * what.mesh.data);
+}
+
+int chunks(const ConfigToWrite& what) { return static_cast<int>(what.layers.stages.size()) / what.mesh.pipeline; }
+
+const char* boolean(bool on) { return on ? "true" : "false"; }
+
+std::string zero_text(const ConfigToWrite& what) {
+  return "'zero' " + std::to_string(static_cast<int>(what.training.sharding.zero));
+}
+
+// Replicas that share weights, and groups of them.
+int sharing(const ConfigToWrite& what) { return what.training.sharding.sharing(what.mesh.data * what.mesh.context.ranks); }
+
+std::string refusal_of_torchtitan(const ConfigToWrite& what) {
+  const Training& training = what.training;
+  const bool shards = training.sharding.zero == Zero::weights;
+  const bool mixes = shards || (what.mesh.tensor == 1 && what.mesh.pipeline == 1);
+  if (training.sharding.on() && !shards) {
+    return zero_text(what) + " shares states or gradients, and TorchTitan shares weights too or nothing";
+  }
+  if (shards && sharing(what) == 1) {
+    return zero_text(what) + " without replicas that share";
+  }
+  if (what.mesh.tensor > 1 && !what.mesh.sequence) {
+    return "a tensor group that does not share tokens, and TorchTitan's always does";
+  }
+  if (training.precision != Precision::fp32 && (training.precision != Precision::bf16 || !mixes)) {
+    return "precision " + std::string(row_of(training.precision).name) +
+           ", and TorchTitan computes in bf16 under FSDP or where nothing but replicas share the model, else in fp32";
+  }
+  if (what.mesh.context.heads > 1) {
+    return "context ranks that exchange tokens for heads, and TorchTitan's gather keys and values or pass them on";
+  }
+  if (training.optimizer->name != "adam") {
+    return "optimizer " + std::string(training.optimizer->name) + ", and TorchTitan has Adam and AdamW";
+  }
+  if (what.layers.count('m') > 0) {
+    return "layers that predict further tokens";
+  }
+  if (training.fp8->products && training.fp8->name == "delayed") {
+    return "fp8 delayed, and TorchTitan has tensorwise and mxfp8";
+  }
+  return "";
+}
+
+// [["tok_embeddings", "layers.0"], ["layers.1", "norm", "output"]]
+std::string modules_of(const PipelineLayout& layers) {
+  std::string text = "[";
+  int layer = 0;
+  for (const std::string& stage : layers.stages) {
+    std::string modules;
+    for (const char letter : stage) {
+      modules += modules.empty() ? "" : ", ";
+      modules += letter == 'E'   ? "\"tok_embeddings\""
+                 : letter == 'L' ? "\"norm\", \"output\""
+                                 : "\"layers." + std::to_string(layer++) + "\"";
+    }
+    text += (text.size() > 1 ? ", [" : "[") + modules + "]";
+  }
+  return text + "]";
+}
+
+std::string parallelism_of_torchtitan(const ConfigToWrite& what) {
+  const int shard = what.training.sharding.zero == Zero::weights ? std::max(1, sharing(what) / what.mesh.context.ranks) : 1;
+  std::string text = "[parallelism]\ndata_parallel_replicate_degree = " + std::to_string(what.mesh.data / shard) +
+                     "\ndata_parallel_shard_degree = " + std::to_string(shard) +
+                     "\ntensor_parallel_degree = " + std::to_string(what.mesh.tensor) +
+                     "\npipeline_parallel_degree = " + std::to_string(what.mesh.pipeline) + "\n";
+  if (what.mesh.context.ranks > 1) {
+    text += "context_parallel_degree = " + std::to_string(what.mesh.context.ranks) +
+            "\ncontext_parallel_rotate_method = \"" +
+            (what.mesh.context.rule == ContextRule::ring ? "alltoall" : "allgather") + "\"\n";
+  }
+  if (what.mesh.experts.ranks > 1) {
+    text += "expert_parallel_degree = " + std::to_string(what.mesh.experts.ranks) +
+            "\nexpert_tensor_parallel_degree = " + std::to_string(what.mesh.experts.tensor) + "\n";
+  }
+  if (what.mesh.tensor_rule == TensorRule::torchtitan_whole_loss) {
+    text += "disable_loss_parallel = true\n";
+  }
+  if (what.mesh.pipeline > 1) {
+    text += "pipeline_parallel_schedule = \"" + std::string(chunks(what) > 1 ? "Interleaved1F1B" : "1F1B") +
+            "\"\npipeline_parallel_microbatch_size = " + std::to_string(samples_at_a_time(what)) +
+            "\nmodule_fqns_per_model_part = " + modules_of(what.layers) + "\n";
+  }
+  return text;
+}
+
+} // namespace
+
+WrittenConfig write_torchtitan(const ConfigToWrite& what) {
+  if (std::string why = refusal_of_torchtitan(what); !why.empty()) {
+    return Infeasible{std::move(why)};
+  }
+  const Training& training = what.training;
+  const int local = what.mesh.pipeline > 1 ? training.global_batch / what.mesh.data : samples_at_a_time(what);
+  std::string text = "[training]\nlocal_batch_size = " + std::to_string(local) +
+                     "\nglobal_batch_size = " + std::to_string(training.global_batch) + "\n";
+  if (const double tokens = tokens_of(what.model); tokens > 0) {
+    text += "seq_len = " + std::to_string(std::lround(tokens)) + "\n";
+  }
+  text += "max_norm = " + std::string(training.clip_gradients ? "1.0" : "0.0") + "\nmixed_precision_param = \"" +
+          (training.precision == Precision::bf16 ? "bfloat16" : "float32") + "\"\n\n" +
+          parallelism_of_torchtitan(what) + "\n[activation_checkpoint]\nmode = \"" +
+          (what.recompute == Recompute::full ? "full" : "none") + "\"\n\n[optimizer]\nname = \"AdamW\"\n";
+  if (training.fp8->products) {
+    const bool mx = training.fp8->name == "mxfp8";
+    text += "\n[model]\nconverters = [\"" + std::string(mx ? "mx" : "float8") + "\"]\n";
+  }
+  return text;
+}
+
+namespace {
+
+// Tensor groups of TorchTitan's rules share operators otherwise than all others.
+std::string refusal_of_rule(const ConfigToWrite& what) {
+  return what.mesh.tensor == 1 || what.mesh.tensor_rule == TensorRule::megatron
+             ? ""
+             : "a tensor group by the rule '" + std::string(row_of(what.mesh.tensor_rule).name) + "'";
+}
+
+std::string refusal_of_deepspeed(const ConfigToWrite& what) {
+  const Training& training = what.training;
+  if (what.mesh.pipeline > 1) {
+    return "a pipeline of " + std::to_string(what.mesh.pipeline) +
+           " ranks, and DeepSpeed's JSON leaves those to the code";
+  }
+  if (what.mesh.context.ranks > 1 || what.mesh.experts.ranks > 1) {
+    return "ranks that share tokens or experts, which DeepSpeed's JSON leaves to the code";
+  }
+  if (what.recompute != Recompute::none) {
+    return "recompute, and DeepSpeed's JSON leaves to the code what runs again";
+  }
+  if (what.mesh.sequence) {
+    return "a tensor group that shares tokens, and DeepSpeed's does not";
+  }
+  if (training.precision == Precision::tf32 || training.fp8->products) {
+    return "precision " + std::string(training.fp8->products ? training.fp8->name : row_of(training.precision).name) +
+           ", and DeepSpeed's JSON has fp32, fp16 and bf16";
+  }
+  if (training.sharding.group > 0 && training.sharding.group != what.mesh.data) {
+    return "groups of replicas that share, and stages of ZeRO share among all";
+  }
+  return refusal_of_rule(what);
+}
+
+} // namespace
+
+WrittenConfig write_deepspeed(const ConfigToWrite& what) {
+  if (std::string why = refusal_of_deepspeed(what); !why.empty()) {
+    return Infeasible{std::move(why)};
+  }
+  const Training& training = what.training;
+  const bool adam = training.optimizer->name == "adam";
+  const bool momentum = training.optimizer->name == "momentum";
+  std::string text = "{\n  \"train_batch_size\": " + std::to_string(training.global_batch) +
+                     ",\n  \"train_micro_batch_size_per_gpu\": " + std::to_string(samples_at_a_time(what)) +
+                     ",\n  \"gradient_accumulation_steps\": " + std::to_string(what.micro_batches) +
+                     ",\n  \"optimizer\": {\"type\": \"" + (adam ? "AdamW\"" : "SGD\"") +
+                     (momentum ? ", \"params\": {\"momentum\": 0.9}}" : "}");
+  if (training.precision != Precision::fp32) {
+    text += ",\n  \"" + std::string(row_of(training.precision).name) + "\": {\"enabled\": true}";
+  }
+  if (training.gradient_precision == Precision::fp32) {
+    text += ",\n  \"data_types\": {\"grad_accum_dtype\": \"fp32\"}";
+  }
+  if (training.clip_gradients) {
+    text += ",\n  \"gradient_clipping\": 1.0";
+  }
+  const bool overlaps = training.gradient_bucket.value > 0;
+  text += ",\n  \"zero_optimization\": {\"stage\": " + std::to_string(static_cast<int>(training.sharding.zero)) +
+          ", \"overlap_comm\": " + boolean(overlaps);
+  if (overlaps) {
+    text += ", \"reduce_bucket_size\": " +
+            std::to_string(std::llround(training.gradient_bucket.value / row_of(training.precision).bytes));
+  }
+  text += "}";
+  if (what.mesh.tensor > 1) {
+    text += ",\n  \"tensor_parallel\": {\"autotp_size\": " + std::to_string(what.mesh.tensor) + "}";
+  }
+  return text + "\n}\n";
+}
+
+namespace {
+
+std::string refusal_of_nemo(const ConfigToWrite& what) {
+  const Training& training = what.training;
+  const auto count = [](const std::string& stage) { return std::count(stage.begin(), stage.end(), 't'); };
+  const std::vector<std::string>& stages = what.layers.stages;
+  if (std::any_of(stages.begin(), stages.end(),
+                  [&](const auto& stage) { return count(stage) != count(stages.front()); }) ||
+      what.layers.count('m') > 0) {
+    return "stages of unlike numbers of layers, and a row has as many for each";
+  }
+  if (what.mesh.tensor > 1 && !what.mesh.sequence) {
+    return "a tensor group that does not share tokens, and NeMo's recipes do";
+  }
+  if (training.precision != Precision::bf16 || (training.fp8->products && training.fp8->name != "delayed")) {
+    return "precision " + std::string(training.fp8->products ? training.fp8->name : row_of(training.precision).name) +
+           ", and a row has bf16, or fp8 with delayed scales";
+  }
+  if (training.sharding.zero != Zero::states && training.sharding.zero != Zero::weights) {
+    return zero_text(what) + ", and NeMo's recipes share the optimiser's states, or weights too";
+  }
+  return refusal_of_rule(what);
+}
+
+} // namespace
+
+WrittenConfig write_nemo(const ConfigToWrite& what) {
+  if (std::string why = refusal_of_nemo(what); !why.empty()) {
+    return Infeasible{std::move(why)};
+  }
+  const std::string& stage = what.layers.stages.front();
+  const auto layers = std::count(stage.begin(), stage.end(), 't');
+  const auto number = [](auto value) { return std::to_string(value); };
+  const std::vector<std::pair<std::string, std::string>> cells = {
+      {"task", "pre_train"},
+      {"model", csv_cell(what.model.name)},
+      {"size", ""},
+      {"system", ""},
+      {"dtype", what.training.fp8->products ? "fp8" : "bf16"},
+      {"num_gpus", number(what.mesh.devices_before(what.mesh.pipeline) * what.mesh.data)},
+      {"seq_len", tokens_of(what.model) > 0 ? number(std::lround(tokens_of(what.model))) : ""},
+      {"tp_size", number(what.mesh.tensor)},
+      {"pp_size", number(what.mesh.pipeline)},
+      {"cp_size", number(what.mesh.context.ranks)},
+      {"ep_size", number(what.mesh.experts.ranks)},
+      {"vp_size", number(chunks(what))},
+      {"mbs", number(samples_at_a_time(what))},
+      {"gbs", number(what.training.global_batch)},
+      {"etp_size", what.mesh.experts.ranks > 1 ? number(what.mesh.experts.tensor) : ""},
+      {"cuda_graphs", "0"},
+      {"use_mcore_fsdp", what.training.sharding.zero == Zero::weights ? "1" : "0"},
+      {"recompute_layers", what.recompute == Recompute::full ? number(layers) : "0"},
+      {"activation_offload_layers", "0"},
+      {"recompute_modules", ""},
+  };
+  std::string header, row;
+  for (const auto& [name, value] : cells) {
+    header += (header.empty() ? "" : ",") + name;
+    row += (&name == &cells.front().first ? "" : ",") + value;
+  }
+  return header + "\n" + row + "\n";
+}
+
+} // namespace stagecraft

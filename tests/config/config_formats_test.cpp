@@ -1,0 +1,148 @@
+// Every row of the table of configurations: its example is known as what it is, says a training that fits the devices,
+// and what is written in the format is read back.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include "sim/base/named_table.hpp"
+#include "tests/config/configs.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+struct Example {
+  std::string file, format;
+  std::string row = {}; ///< of a table
+};
+
+const std::vector<Example> kExamples = {
+    {"torchtitan.toml", "torchtitan"},
+    {"torchtitan-today.yaml", "torchtitan"},
+    {"deepspeed.json", "deepspeed"},
+    {"maxtext.yml", "maxtext"},
+    {"megatron-bridge.yaml", "megatron-bridge"},
+    {"megatron.sh", "megatron"},
+    {"mlperf.sh", "mlperf"},
+    {"nemo.csv", "nemo", "{system: h100, dtype: bf16, model: gpt2}"},
+};
+
+std::string read_format(const ConfigSource& source) {
+  const auto formats = config_formats();
+  const auto found =
+      std::find_if(formats.begin(), formats.end(), [&](const ConfigFormat& format) { return shows(format, source); });
+  return found != formats.end() ? std::string(found->name) : "";
+}
+
+ImportedTraining read_example(const Example& example, std::string_view format = "") {
+  const yaml::Node row = yaml::parse(example.row.empty() ? "{}" : example.row, "study.yaml");
+  const ConfigSource source(read_file(kConfigs / example.file), (kConfigs / example.file).string(),
+                            example.row.empty() ? nullptr : &row);
+  return read_config(source, format, on_devices(8));
+}
+
+TEST_CASE("every format has an example, which is known by what it says", "[config][conformance]") {
+  std::set<std::string> shown;
+  for (const Example& example : kExamples) {
+    INFO(example.file);
+    CHECK(read_format({read_file(kConfigs / example.file), (kConfigs / example.file).string()}) == example.format);
+    shown.insert(example.format);
+  }
+  const std::vector<std::string> names = names_of(config_formats());
+  CHECK(shown == std::set<std::string>(names.begin(), names.end()));
+}
+
+TEST_CASE("every example says a training whose degrees multiply to the devices", "[config][conformance]") {
+  for (const Example& example : kExamples) {
+    INFO(example.file);
+    const ImportedTraining read = read_example(example);
+    const Training training = load_training(read.training);
+    REQUIRE(training.parallel);
+    const auto found = mesh_of(*training.parallel, 8);
+    REQUIRE(std::holds_alternative<Mesh>(found));
+    const Mesh mesh = std::get<Mesh>(found);
+    CHECK(mesh.tensor * mesh.data * mesh.pipeline == 8);
+    CHECK(training.global_batch > 0);
+    CHECK(read.training.where.file == (kConfigs / example.file).string());
+    CHECK(value(read_example(example, example.format), "global_batch") == value(read, "global_batch"));
+  }
+}
+
+// By hand: two tensor x two pipeline ranks leave two replicas of one sample, sixteen micro-batches; three layers a
+// stage.
+TEST_CASE("a row of NeMo is chosen by its cells", "[config]") {
+  const ImportedTraining read = read_example(kExamples.back());
+  CHECK(value(read, "parallel.tensor") == "2");
+  CHECK(value(read, "parallel.pipeline") == "2");
+  CHECK(value(read, "parallel.interleave") == "3");
+  CHECK(value(read, "parallel.sequence") == "true");
+  CHECK(value(read, "parallel.zero") == "1");
+  CHECK(value(read, "micro_batch_size") == "1");
+  CHECK(value(read, "global_batch") == "32");
+  CHECK(value(read, "gradient_precision").empty());
+  CHECK(read.schedule == "interleaved");
+  CHECK(read.unheeded == std::vector<std::string>{"cuda_graphs 1"});
+  const ImportedTraining fsdp = read_example({"nemo.csv", "nemo", "{system: B200}"});
+  CHECK(value(fsdp, "parallel.zero") == "3");
+  CHECK(value(fsdp, "recompute.first") == "2");
+  const ImportedTraining eight = read_example({"nemo.csv", "nemo", "{dtype: fp8}"});
+  CHECK(value(eight, "fp8") == "delayed");
+  // Experts are told as any degree, for readers that can model them.
+  const yaml::Node row = yaml::parse("{model: mixtral}", "study.yaml");
+  const ImportedTraining moe = read_config({read_file(kConfigs / "nemo.csv"), "nemo.csv", &row}, "", on_devices(64));
+  CHECK(value(moe, "parallel.expert") == "8");
+  CHECK(value(moe, "parallel.expert_tensor").empty());
+  CHECK(value(moe, "parallel.context").empty());
+}
+
+TEST_CASE("a row that is not the only one is refused with the columns that differ", "[config]") {
+  CHECK_THAT(error_of([] {
+               read_example({"nemo.csv", "nemo", "{system: h100, model: gpt2}"});
+             }),
+             Catch::Contains("2 rows are like that") && Catch::Contains("differ in dtype, pp_size, vp_size, mbs, gbs"));
+  CHECK_THAT(error_of([] { read_example({"nemo.csv", "nemo"}); }), Catch::Contains("4 rows stand in the table"));
+  CHECK_THAT(error_of([] {
+               read_example({"nemo.csv", "nemo", "{sistem: h100}"});
+             }),
+             Catch::StartsWith("study.yaml:1:2: unknown column 'sistem'; did you mean 'system'?"));
+  CHECK_THAT(error_of([] {
+               read_example({"nemo.csv", "nemo", "{model: gpt2, size: huge}"});
+             }),
+             Catch::Contains("known of 'size' there: small"));
+}
+
+// 2 samples x 8 devices, twice: MaxText counts samples of devices, not of replicas.
+TEST_CASE("MaxText's degrees multiply over its networks", "[config]") {
+  const ImportedTraining read = read_example(kExamples[3]);
+  CHECK(value(read, "global_batch") == "32");
+  CHECK(value(read, "micro_batches") == "2");
+  CHECK(value(read, "parallel.tensor") == "2");
+  CHECK(value(read, "parallel.data") == "4");
+  CHECK(value(read, "parallel.zero") == "3");
+  CHECK(value(read, "recompute.kinds") == "[\"normalization\", \"elementwise\"]");
+  const std::string base = "per_device_batch_size: 1\nremat_policy: full\n";
+  const ImportedTraining two =
+      read_text(base + "ici_fsdp_parallelism: 4\ndcn_data_parallelism: 2\nici_expert_parallelism: 1\n", "m.yml");
+  CHECK(value(two, "parallel.data") == "8"); // 4 inside each of two slices
+  CHECK(value(two, "parallel.shard") == "4");
+  const ImportedTraining experts = read_text(base + "ici_expert_parallelism: 4\nici_context_parallelism: 2\n", "m.yml");
+  CHECK(value(experts, "parallel.expert") == "4");
+  CHECK(value(experts, "parallel.context") == "2");
+  CHECK(value(experts, "parallel.data") == "4");
+  // Two ranks of two stages of three layers each: circular.
+  const ImportedTraining circular = read_text(
+      base + "ici_pipeline_parallelism: 2\nnum_layers_per_pipeline_stage: 3\nquantization: te_mxfp8\n", "m.yml");
+  CHECK(value(circular, "parallel.interleave") == "2");
+  CHECK(value(circular, "micro_batches") == "2");
+  CHECK(value(circular, "fp8") == "mxfp8");
+  CHECK(circular.schedule == "breadth-first");
+}
+
+TEST_CASE("what is no configuration is refused with what those are known by", "[config]") {
+  CHECK_THAT(refusal("{a: 1}", "x.yaml"), Catch::Contains("'tensor_parallel_degree' (torchtitan)") &&
+                                              Catch::Contains("'train_batch_size' (deepspeed)"));
+  CHECK_THAT(refusal("echo hello\n", "x.sh"), Catch::Contains("(megatron)") && Catch::Contains("(mlperf)"));
+  CHECK_THAT(refusal("a,b\n1,2\n", "x.csv"), Catch::Contains("'tp_size' (nemo)"));
+}
+
+} // namespace
+} // namespace stagecraft::test

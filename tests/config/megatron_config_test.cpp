@@ -1,0 +1,111 @@
+// Megatron-LM's arguments as a training, under its own names, Megatron-Bridge's and MLPerf's.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/config/configs.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+ImportedTraining read_shipped(const std::string& file, int devices = 8) {
+  return read_text(read_file(kConfigs / file), (kConfigs / file).string(), devices);
+}
+
+const std::string kBatch = "--micro-batch-size 1 --global-batch-size 32 ";
+
+// Twelve layers in stages of three on two ranks are two stages a rank. Buckets are of 40 million gradients of 4 bytes.
+TEST_CASE("Megatron-LM's arguments say a training", "[config]") {
+  const ImportedTraining read = read_shipped("megatron.sh");
+  CHECK(value(read, "parallel.tensor") == "2");
+  CHECK(value(read, "parallel.pipeline") == "2");
+  CHECK(value(read, "parallel.interleave") == "2");
+  CHECK(value(read, "parallel.sequence") == "true");
+  CHECK(value(read, "parallel.zero") == "1");
+  CHECK(value(read, "parallel.gather") == "before-use");
+  CHECK(value(read, "parallel.layers").empty());
+  CHECK(value(read, "precision") == "bf16");
+  CHECK(value(read, "gradient_precision") == "fp32");
+  CHECK(value(read, "gradient_bucket") == "160000000 B");
+  CHECK(value(read, "optimizer") == "adam");
+  CHECK(value(read, "clip_gradients") == "true"); // its default
+  CHECK(value(read, "recompute.kinds") == "[\"attention\"]");
+  CHECK(read.schedule == "interleaved");
+  CHECK(read.unheeded ==
+        std::vector<std::string>{"--tp-comm-overlap", "--hidden-size (the study's model says its dimensions)"});
+}
+
+TEST_CASE("layers of Megatron-LM that are spread unevenly are said as a layout", "[config]") {
+  const auto layers = [](const std::string& more) {
+    return value(read_text(kBatch + "--pipeline-model-parallel-size 2 " + more, "a.sh"), "parallel.layers");
+  };
+  CHECK(layers("--num-layers 12").empty());
+  CHECK(layers("--decoder-first-pipeline-num-layers 5") == "Et*5|t*7L");
+  // Embedding and loss count as a layer each: fourteen, seven a stage.
+  CHECK(layers("--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split") == "Et*6|t*6L");
+  CHECK(layers("--pipeline-model-parallel-layout Ettt|t*9L") == "Et*3|t*9L");
+}
+
+TEST_CASE("degrees of Megatron-LM that the model may not have yet are told as any other", "[config]") {
+  const ImportedTraining read = read_text(
+      kBatch + "--context-parallel-size 2 --expert-model-parallel-size 4 --tensor-model-parallel-size 2", "a.sh", 16);
+  CHECK(value(read, "parallel.context") == "2");
+  CHECK(value(read, "parallel.expert") == "4");
+  CHECK(value(read, "parallel.expert_tensor") == "2"); // as many as of tensors unless given
+}
+
+TEST_CASE("what runs again by Megatron-LM's arguments runs again here", "[config]") {
+  const auto recompute = [](const std::string& arguments) {
+    return value(read_text(kBatch + arguments, "a.sh"), "recompute");
+  };
+  CHECK(recompute("") == "none");
+  CHECK(recompute("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2") ==
+        "{\"blocks\": \"2\"}");
+  CHECK(recompute("--recompute-granularity full --recompute-method block --recompute-num-layers 2") ==
+        "{\"first\": \"2\"}");
+  CHECK(recompute("--recompute-activations") == "{\"kinds\": [\"attention\"]}");
+  CHECK(recompute("--recompute-granularity selective --recompute-modules core_attn layernorm") ==
+        "{\"kinds\": [\"attention\", \"normalization\"]}");
+}
+
+TEST_CASE("Megatron-Bridge's fields are Megatron-LM's arguments with underscores", "[config]") {
+  const ImportedTraining read = read_shipped("megatron-bridge.yaml");
+  CHECK(value(read, "parallel.tensor") == "2");
+  CHECK(value(read, "parallel.interleave").empty());
+  CHECK(value(read, "micro_batch_size") == "2");
+  CHECK(value(read, "recompute.first") == "2");
+  CHECK(value(read, "gradient_precision").empty()); // grad_reduce_in_fp32: false
+  CHECK(value(read, "gradient_bucket") == "80000000 B");
+  CHECK(read.schedule == "1f1b");
+  CHECK(read.unheeded == std::vector<std::string>{"model.cuda_graph_impl"});
+  const ImportedTraining eight = read_text("{train: {micro_batch_size: 1, global_batch_size: 8}, mixed_precision: "
+                                           "bf16_with_fp8_current_scaling_mixed}",
+                                           "b.json");
+  CHECK(value(eight, "fp8") == "tensorwise");
+}
+
+// Eight samples of each of two replicas.
+TEST_CASE("MLPerf's variables are read and never executed", "[config]") {
+  const ImportedTraining read = read_shipped("mlperf.sh");
+  CHECK(value(read, "global_batch") == "16");
+  CHECK(value(read, "micro_batch_size") == "1");
+  CHECK(value(read, "parallel.tensor") == "2");
+  CHECK(value(read, "parallel.interleave") == "3");
+  CHECK(value(read, "parallel.sequence") == "true");
+  REQUIRE(read.unheeded.size() == 4);
+  CHECK_THAT(read.unheeded[0], Catch::StartsWith("line 2: source $(dirname"));
+  CHECK_THAT(read.unheeded[1], Catch::StartsWith("WALLTIME ($((5 + ${NEXP:-1} * 10))"));
+  CHECK_THAT(read.unheeded[2], Catch::StartsWith("line 17: if [["));
+  CHECK(read.unheeded[3] == "TP_COMM_OVERLAP True");
+}
+
+TEST_CASE("Megatron-LM's ways to share among replicas are stages of ZeRO", "[config]") {
+  const auto zero = [](const std::string& arguments) {
+    return value(read_text(kBatch + arguments, "a.sh"), "parallel.zero");
+  };
+  CHECK(zero("") == "0");
+  CHECK(zero("--use-distributed-optimizer") == "1");
+  CHECK(zero("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads") == "2");
+  CHECK(zero("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params") == "3");
+  CHECK(zero("--use-torch-fsdp2") == "3");
+}
+
+} // namespace
+} // namespace stagecraft::test

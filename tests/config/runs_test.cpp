@@ -1,0 +1,120 @@
+// Configurations in studies: they run, a plan that does not fit says what would, and ours are written for frameworks.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan_format/uniform_plan.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "tests/config/configs.hpp"
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+const Folders kConfigFolders{kConfigs, kRoot};
+
+Study study_with(const std::string& training, const std::string& compare = "{strategies: [mesh]}",
+                 const std::string& model = "gpt2", const std::string& platform = "dgx-h100") {
+  const std::string text =
+      "model: " + model + "\nplatform: " + platform + "\ntraining: " + training + "\ncompare: " + compare + "\n";
+  return load_study(yaml::parse(text, (kConfigs / "study.yaml").string()), kConfigFolders, {}, Purpose::comparison);
+}
+
+ComparisonResult compared(const Study& study) {
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  return compare(memo);
+}
+
+TEST_CASE("the layout of every example runs in a study, under its schedule", "[config]") {
+  for (const auto& [file, schedule] : std::vector<std::pair<std::string, std::string>>{
+           {"torchtitan.toml", "interleaved"},
+           {"torchtitan-today.yaml", "1f1b"},
+           {"maxtext.yml", "1f1b"},
+           {"megatron.sh", "interleaved"},
+           {"megatron-bridge.yaml", "1f1b"},
+           {"mlperf.sh", "interleaved"},
+           {"{file: nemo.csv, row: {system: h100, dtype: bf16, model: gpt2}}", "interleaved"}}) {
+    INFO(file);
+    const Study study = study_with("{config: " + file + "}");
+    REQUIRE(study.schedules.size() == 1);
+    CHECK(study.schedules.front().name() == schedule);
+    const Comparison comparison = compared(study).comparison;
+    CHECK(comparison.runs.front().why_not == "");
+  }
+  CHECK(study_with("{config: megatron.sh}", "{strategies: [mesh], schedules: [gpipe]}").schedules.front().name() ==
+        "gpipe");
+}
+
+TEST_CASE("a study's own number of ranks shares the layers of a configuration anew", "[config]") {
+  CHECK(study_with("{config: torchtitan.toml}").training.parallel->layers);
+  CHECK_FALSE(study_with("{config: torchtitan.toml, parallel: {pipeline: 4}}").training.parallel->layers);
+}
+
+// Llama 3 8B with Adam takes 16 bytes a parameter, 128 GB, on each replica that shares nothing.
+TEST_CASE("a configured layout that does not fit says what would", "[config]") {
+  const auto would_fit = [](const std::string& training) {
+    const Study study = study_with(training, "{strategies: [mesh], schedules: [1f1b]}", "llama3-8b");
+    const Comparison comparison = compared(study).comparison;
+    return comparison.runs.front().would_fit;
+  };
+  const std::string adam = "{global_batch: 8, micro_batch_size: 1, optimizer: adam, precision: bf16, ";
+  CHECK(would_fit(adam + "parallel: {data: 8}}") == "parallel.zero: 1");
+  CHECK(would_fit(adam + "recompute: none, parallel: {data: 2, tensor: 2, zero: 1, pipeline: 2}}") == "");
+  CHECK(would_fit("{global_batch: 64, micro_batch_size: 8, optimizer: adam, precision: bf16, parallel: {data: 8}}") ==
+        "parallel.zero: 1 and micro_batch_size: 1");
+}
+
+WrittenConfig written(const std::string& format, const std::string& training, const std::string& schedule) {
+  const Study study = study_with(training);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  const Scenario scenario{.strategy = &find_by_name(strategies(), "mesh", "strategy", {}),
+                          .schedule = &find_by_name(schedules(), schedule, "schedule", {}),
+                          .micro_batches = study.training.micro_batches.front()};
+  const PlanResult planned = plan_scenario(memo, scenario).result;
+  const Infeasible* why = std::get_if<Infeasible>(&planned);
+  INFO((why != nullptr ? why->reason : ""));
+  REQUIRE(why == nullptr);
+  return write_config(find_by_name(config_formats(), format, "format", {}),
+                      {std::get<Plan>(planned), *study.model, study.platform, study.training, scenario.micro_batches});
+}
+
+std::string text_of(const WrittenConfig& config) {
+  const Infeasible* why = std::get_if<Infeasible>(&config);
+  return why != nullptr ? "refused: " + why->reason : std::get<std::string>(config);
+}
+
+TEST_CASE("what is written for a framework says the same degrees", "[config]") {
+  struct Case {
+    std::string format, ending, config, schedule;
+  };
+  const std::vector<Case> cases = {{"torchtitan", ".toml", "torchtitan.toml", "interleaved"},
+                                   {"torchtitan", ".toml", "torchtitan-today.yaml", "1f1b"},
+                                   {"deepspeed", ".json", "deepspeed.json", "1f1b"},
+                                   {"nemo", ".csv", "mlperf.sh", "interleaved"}};
+  for (const Case& one : cases) {
+    INFO(one.format << " of " << one.config);
+    const std::string text = text_of(written(one.format, "{config: " + one.config + "}", one.schedule));
+    INFO(text);
+    const ImportedTraining again = read_text(text, "again" + one.ending);
+    const ImportedTraining first = read_text(read_file(kConfigs / one.config), one.config);
+    for (const char* key : {"global_batch", "parallel.tensor", "parallel.zero", "parallel.layers",
+                            "parallel.interleave", "parallel.shard", "precision", "clip_gradients"}) {
+      INFO(key);
+      CHECK(value(again, key) == value(first, key));
+    }
+  }
+}
+
+TEST_CASE("what a framework cannot say is refused with the reason", "[config]") {
+  const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, optimizer: adam, parallel: ";
+  CHECK_THAT(text_of(written("deepspeed", base + "{pipeline: 2}}", "1f1b")),
+             Catch::Contains("leaves those to the code"));
+  CHECK_THAT(text_of(written("torchtitan", base + "{zero: 2}}", "1f1b")), Catch::Contains("'zero' 2 shares states"));
+  CHECK_THAT(text_of(written("torchtitan", base + "{tensor: 2, zero: 3}}", "1f1b")),
+             Catch::Contains("does not share tokens"));
+  CHECK_THAT(text_of(written("nemo", base + "{pipeline: 2}}", "1f1b")), Catch::Contains("'zero' 0"));
+  CHECK_THAT(text_of(written("nemo", base + "{zero: 1, layers: 'Et*5|t*7L'}}", "1f1b")),
+             Catch::Contains("unlike numbers"));
+}
+
+} // namespace
+} // namespace stagecraft::test
