@@ -29,8 +29,29 @@ int longest_burst(const Schedule& schedule) {
   return longest;
 }
 
-// What a fused forward and backward take on the streams of their device, relative to one after the other. A
-// tensor-parallel group runs its kernels one by one. Each pair of stages and device is looked at once.
+// Seconds in which a device exchanges rows of experts in a forward of one stage and a backward of another.
+Seconds expert_seconds(const PlanCost& cost, const FusedPair& pair) {
+  const std::size_t axis = AxisGroups::place_of(Axis::experts);
+  const auto passes_of = [&](int stage) -> const GroupPasses* {
+    const std::vector<ReplicaCost>& replicas = cost.stages[stage].replicas;
+    const auto own = std::find_if(replicas.begin(), replicas.end(),
+                                  [&](const ReplicaCost& replica) { return replica.device == pair.device; });
+    const TensorGroup* group = cost.stages[stage].group_of(static_cast<std::size_t>(own - replicas.begin()));
+    return group != nullptr ? group->passes.get() : nullptr;
+  };
+  const GroupPasses* forward = passes_of(pair.forward_stage);
+  const GroupPasses* backward = passes_of(pair.backward_stage);
+  if (forward == nullptr || backward == nullptr) {
+    return Seconds{0};
+  }
+  return forward->forward.of_axes[axis] +
+         (pair.with_weight ? backward->backward : backward->backward_input).of_axes[axis];
+}
+
+// What a fused forward and backward take, relative to one after the other: on the streams of their device; or, where its
+// ranks share experts, each computing while the other's rows are under way, which is what such schedules are for
+// (DeepSeek-AI 2024, 3.2.1). Other groups run their kernels one by one. Each pair of stages and device is looked at
+// once.
 FusedPart fused_part(const Problem& problem, const OrderedPlan& ordered) {
   const auto part_of = [&problem, &ordered](const FusedPair& pair) {
     const Stage& one = ordered.plan.stages[pair.forward_stage];
@@ -44,6 +65,9 @@ FusedPart fused_part(const Problem& problem, const OrderedPlan& ordered) {
                           [&](const ReplicaCost& replica) { return replica.device == pair.device; })
           ->share;
     };
+    if (const Seconds rows = expert_seconds(ordered.cost, pair); rows.value > 0) {
+      return std::max(pair.apart - rows, rows) / pair.apart;
+    }
     const int streams = std::min(streams_of(one), streams_of(other));
     if (streams <= 1 || one.tensor_parallel > 1 || other.tensor_parallel > 1) {
       return 1.0;

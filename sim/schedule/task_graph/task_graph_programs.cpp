@@ -195,6 +195,23 @@ TaskId TaskGraphBuilder::first_of(const std::vector<TaskId>& group, TaskKind kin
   return found != group.end() ? *found : kNone;
 }
 
+namespace {
+
+// A work whose fused pair takes a part of their time: what its group exchanges is hidden as far as that goes, and is no
+// task of its own.
+Work shorter_by(double part, Work work) {
+  const double saved = std::min(1 - part, work.exchanging);
+  const double left = work.exchanging > 0 ? (work.exchanging - saved) / work.exchanging : 0;
+  work.exchanging = work.exchanging * left / part;
+  work.exchanging_latency = work.exchanging_latency * left / part;
+  work.exchanging_hidden = (work.exchanging_hidden + saved) / part;
+  work.seconds = work.seconds * part;
+  work.pass = -1;
+  return work;
+}
+
+} // namespace
+
 void TaskGraphBuilder::shorten_fused(const std::vector<TaskId>& head) {
   if (!request_.fused) {
     return;
@@ -232,9 +249,7 @@ void TaskGraphBuilder::shorten_fused(const std::vector<TaskId>& head) {
       const auto [slot, fresh] =
           shorter.try_emplace({graph_.work[task], part}, static_cast<std::int32_t>(graph_.works.size()));
       if (fresh) {
-        Work shortened = graph_.works[graph_.work[task]];
-        shortened.seconds = shortened.seconds * part;
-        graph_.works.push_back(shortened);
+        graph_.works.push_back(shorter_by(part, graph_.works[graph_.work[task]]));
       }
       graph_.work[task] = slot->second;
     }
