@@ -33,13 +33,15 @@ std::vector<int> numbers_of_blocks(const ModelGraph& model) {
 std::vector<ShardUnit> fill_buckets(const std::vector<ShardUnit>& units, Bytes bucket) {
   std::vector<ShardUnit> filled;
   for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
-    const bool is_full = !filled.empty() && bucket.value > 0 && filled.back().gradients >= bucket;
+    const bool is_full = !filled.empty() && bucket.value > 0 && filled.back().all_gradients() >= bucket;
     if (filled.empty() || is_full) {
       filled.push_back(*unit);
     } else {
       filled.back().begin = unit->begin;
       filled.back().weights += unit->weights;
       filled.back().gradients += unit->gradients;
+      filled.back().expert_weights += unit->expert_weights;
+      filled.back().expert_gradients += unit->expert_gradients;
     }
   }
   std::reverse(filled.begin(), filled.end());
@@ -89,13 +91,14 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
     const Bytes frozen = Bytes{what.resident_bytes} / stage.tensor_parallel;
     const bool begins =
         blocks.empty() ? parameters > 0 || frozen.value > 0 : at == 0 || blocks[op] != blocks[stage.operators[at - 1]];
-    if (units.empty() || (begins && (!blocks.empty() || units.back().weights.value > 0))) {
+    if (units.empty() || (begins && (!blocks.empty() || units.back().all_weights().value > 0))) {
       units.push_back({at, at, Bytes{0}, Bytes{0}});
     }
     ShardUnit& unit = units.back();
     unit.end = at + 1;
-    unit.weights += Bytes{parameters * each.weight} + frozen;
-    unit.gradients += Bytes{parameters * each.gradient};
+    const bool of_experts = split.operators[at].of_experts;
+    (of_experts ? unit.expert_weights : unit.weights) += Bytes{parameters * each.weight} + frozen;
+    (of_experts ? unit.expert_gradients : unit.gradients) += Bytes{parameters * each.gradient};
   }
   return sharding.zero == Zero::weights ? units : fill_buckets(units, problem.training.gradient_bucket);
 }
@@ -137,10 +140,10 @@ Bytes unit_buffers(const Sharding& sharding, const std::vector<ShardUnit>& units
   Bytes buffers;
   if (sharding.parts_weights()) {
     buffers += most_in_a_row(units, static_cast<std::size_t>(sharding.prefetch) + 1,
-                             [](const ShardUnit& unit) { return unit.weights; });
+                             [](const ShardUnit& unit) { return unit.all_weights(); });
   }
   if (sharding.parts_gradients()) {
-    buffers += most_in_a_row(units, 2, [](const ShardUnit& unit) { return unit.gradients; });
+    buffers += most_in_a_row(units, 2, [](const ShardUnit& unit) { return unit.all_gradients(); });
   }
   return buffers;
 }

@@ -16,6 +16,11 @@ struct ShardUnit {
   std::size_t begin = 0, end = 0; ///< among the stage's operators
   Bytes weights;                  ///< gathered; those that are not trained too
   Bytes gradients;                ///< reduced
+  /// The same of experts that ranks share, among the replicas that have the same ones.
+  Bytes expert_weights{}, expert_gradients{};
+
+  Bytes all_weights() const { return weights + expert_weights; }
+  Bytes all_gradients() const { return gradients + expert_gradients; }
 };
 
 /// The parts of a replica's passes that its units take, [unit] each.

@@ -95,6 +95,10 @@ Seconds wait_for_units(const Problem& problem, const Stage& stage, const StageCo
   const auto among = devices_at(stage, 0, 1, sharing);
   const std::vector<Way> gather = ways(CollectiveKind::all_gather, among);
   const std::vector<Way> reduce = ways(CollectiveKind::reduce_scatter, among);
+  const auto apart = static_cast<std::size_t>(cost.axes.expert_replicas()); // replicas with other experts
+  const auto alike = devices_at(stage, 0, apart, sharing / apart);
+  const std::vector<Way> gather_experts = ways(CollectiveKind::all_gather, alike);
+  const std::vector<Way> reduce_experts = ways(CollectiveKind::reduce_scatter, alike);
   const std::vector<Way> over = ways(CollectiveKind::all_reduce, devices_at(stage, 0, sharing, groups));
   const auto seconds_by = [](const std::vector<Way>& each, Bytes bytes) {
     return stagecraft::seconds_of(fastest_of(each, bytes).flows, bytes);
@@ -110,6 +114,10 @@ Seconds wait_for_units(const Problem& problem, const Stage& stage, const StageCo
                      .backward = slowest->backward() * cost.unit_parts.backward[u],
                      .gather = seconds_by(gather, unit.weights),
                      .reduce = seconds_by(reduce, unit.gradients)});
+    if (apart > 1 && unit.expert_weights.value > 0) { // after those of all
+      units.back().gather += seconds_by(gather_experts, unit.expert_weights);
+      units.back().reduce += seconds_by(reduce_experts, unit.expert_gradients);
+    }
     if (groups > 1) {
       units.back().reduce += seconds_by(over, unit.gradients / static_cast<double>(sharing));
     }

@@ -175,9 +175,9 @@ std::string not_shared(const Problem& problem, const Plan& plan) {
       return name + "'s replicas take micro-batches in turn, so they cannot gather weights or reduce gradients "
                     "together for each; allowed: training.parallel.zero 0 or 1";
     }
-    if (stage.experts.ranks > 1) {
-      return name + "'s ranks share experts, whose weights and gradients belong to fewer replicas than others'; allowed: "
-                    "training.parallel.zero 0 or 1";
+    if (stage.experts.ranks > 1 && sharding.sharing(replicas) != replicas) {
+      return name + "'s ranks share experts, and only some of its replicas share weights or gradients; allowed: "
+                    "training.parallel.shard left out, or zero 0 or 1";
     }
     if (replicas > 1 && replicas % sharding.sharing(replicas) != 0) {
       return "training.parallel.shard " + std::to_string(sharding.group) + " does not divide the " +

@@ -20,7 +20,7 @@ TEST_CASE("every schedule runs with shared experts, keeps the bound, and is no f
           "[study][mesh][experts][conformance]") {
   int feasible = 0;
   for (const std::string parallel :
-       {"{data: 8, expert: 8}", "{pipeline: 2, data: 4, expert: 4, zero: 1}",
+       {"{data: 8, expert: 8}", "{pipeline: 2, data: 4, expert: 4, zero: 1}", "{data: 8, expert: 4, zero: 3}",
         "{pipeline: 2, tensor: 2, sequence: true, data: 2, expert: 4}",
         "{pipeline: 2, tensor: 2, data: 2, expert: 2, expert_tensor: 2, zero: 1}",
         "{pipeline: 2, context: 2, data: 2, expert: 4, context_rule: all-gather}"}) {
@@ -53,9 +53,14 @@ TEST_CASE("experts shared by more ranks take less memory, and a result says how 
   CHECK(many.stages.front().experts == Experts{8, 1});
 }
 
-TEST_CASE("experts go with stages of ZeRO that leave weights and gradients whole", "[study][mesh][experts]") {
-  const Run run = find_run(compared("{data: 8, expert: 8, zero: 3}", "analytic", "blocks"), "mesh", "1f1b", 4);
-  CHECK_THAT(run.why_not, Catch::Contains("training.parallel.zero 0 or 1"));
+// Of eight replicas that share all, two have the same experts: with weights shared too a device holds less.
+TEST_CASE("replicas with the same experts share these, and all replicas the rest", "[study][mesh][experts]") {
+  const Run states = find_run(compared("{data: 8, expert: 4, zero: 1}", "simgrid", "auto"), "mesh", "1f1b", 4);
+  const Run all = find_run(compared("{data: 8, expert: 4, zero: 3}", "simgrid", "auto"), "mesh", "1f1b", 4);
+  CHECK(all.why_not.empty());
+  CHECK(all.metrics.peak_memory.front() < states.metrics.peak_memory.front());
+  const Run some = find_run(compared("{data: 8, expert: 4, zero: 3, shard: 4}", "analytic", "blocks"), "mesh", "1f1b", 4);
+  CHECK_THAT(some.why_not, Catch::Contains("training.parallel.shard left out"));
 }
 
 } // namespace

@@ -164,6 +164,9 @@ private:
   void follow_itself(const Reduction& reduction, int steps);
   void overlap_iterations();
 
+  // Parameters of all layers but experts', or of these.
+  enum class Whose { dense, experts };
+
   // task_graph_units.cpp: passes unit by unit, with what gathers weights and reduces gradients
   bool has_units() const;
   void divide_by_units(int stage, ReplicaTasks& replica);
@@ -176,9 +179,14 @@ private:
   UnitPass completes() const { return request_.schedule.splits_backward ? UnitPass::weight : UnitPass::backward; }
   std::vector<Reduction> add_unit_collectives(int stage, const Reducers& reducers,
                                               const std::vector<std::int32_t>& steps, const std::vector<char>& chosen,
-                                              double part);
-  void gather_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members);
-  std::vector<Reduction> reduce_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members);
+                                              double part, Whose whose);
+  void leave_out_empty(int stage, TaskKind kind, Whose whose, const std::vector<std::int32_t>& steps,
+                       std::vector<char>& chosen) const;
+  void gather_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members, Whose whose);
+  std::vector<Reduction> reduce_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members,
+                                      Whose whose);
+  std::vector<Reduction> share_among(int stage, int rank, const std::vector<std::size_t>& members, Whose whose);
+  void share_experts(int stage, int rank);
   void add_up_groups(int stage, int rank, const std::vector<std::vector<Reduction>>& of_groups);
   void share_units();
 

@@ -183,11 +183,31 @@ std::vector<UnitStep> TaskGraphBuilder::unit_steps(const std::vector<std::int32_
   return steps;
 }
 
+namespace {
+
+Bytes bytes_of(const ShardUnit& unit, TaskKind kind, bool of_experts) {
+  if (kind == TaskKind::all_gather) {
+    return of_experts ? unit.expert_weights : unit.weights;
+  }
+  return of_experts ? unit.expert_gradients : unit.gradients;
+}
+
+} // namespace
+
+// Experts: not those steps whose unit has none.
+void TaskGraphBuilder::leave_out_empty(int stage, TaskKind kind, Whose whose, const std::vector<std::int32_t>& steps,
+                                       std::vector<char>& chosen) const {
+  for (std::size_t n = 0; n < steps.size() && whose == Whose::experts; ++n) {
+    const ShardUnit& unit = cost_.stages[stage].units[unit_of_[graph_.program[steps[n]]]];
+    chosen[n] = bytes_of(unit, kind, true).value > 0 ? chosen[n] : 0;
+  }
+}
+
 // The blocks of a group's collectives of one kind, [step]: from the join before it to the join after it.
 std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::add_unit_collectives(int stage, const Reducers& reducers,
                                                                                 const std::vector<std::int32_t>& steps,
                                                                                 const std::vector<char>& chosen,
-                                                                                double part) {
+                                                                                double part, Whose whose) {
   std::map<std::pair<std::int32_t, TaskKind>, std::vector<std::size_t>> alike; // unit, kind of the step -> steps
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (chosen[n] != 0) {
@@ -198,7 +218,7 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::add_unit_collectives(
   std::vector<Reduction> made(steps.size(), {kNone, kNone});
   for (const auto& [key, numbers] : alike) {
     const ShardUnit& unit = cost_.stages[stage].units[key.first];
-    const Bytes bytes = (reducers.kind == TaskKind::all_gather ? unit.weights : unit.gradients) * part;
+    const Bytes bytes = bytes_of(unit, reducers.kind, whose == Whose::experts) * part;
     const auto count = static_cast<int>(numbers.size());
     const auto begin = static_cast<TaskId>(graph_.work.size());
     const Reduction blocks = add_reduction(stage, reducers, bytes, {}, count);
@@ -213,10 +233,12 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::add_unit_collectives(
 }
 
 // Gathers weights for the members of a group: a gather starts when each of them has so many steps left before it.
-void TaskGraphBuilder::gather_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members) {
+void TaskGraphBuilder::gather_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members,
+                                    Whose whose) {
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-  const std::vector<char> gathers = steps_that_gather(request_.sharding.reshard, unit_steps(steps));
-  const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, gathers, 1);
+  std::vector<char> gathers = steps_that_gather(request_.sharding.reshard, unit_steps(steps));
+  leave_out_empty(stage, reducers.kind, whose, steps, gathers);
+  const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, gathers, 1, whose);
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (gathers[n] == 0) {
       continue;
@@ -238,10 +260,12 @@ void TaskGraphBuilder::gather_units(int stage, const Reducers& reducers, const s
 
 // Reduces gradients among the members of a group: at most two units' are complete and not yet reduced.
 std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stage, const Reducers& reducers,
-                                                                        const std::vector<std::size_t>& members) {
+                                                                        const std::vector<std::size_t>& members,
+                                                                        Whose whose) {
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-  const std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
-  std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, 1);
+  std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
+  leave_out_empty(stage, reducers.kind, whose, steps, reduces);
+  std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, 1, whose);
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (reduces[n] == 0) {
       continue;
@@ -275,7 +299,7 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
     const Reducers reducers = reducers_among(stage, members, TaskKind::all_reduce);
     const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
     const std::vector<Reduction> made =
-        add_unit_collectives(stage, reducers, steps, reduces, 1 / static_cast<double>(sharing));
+        add_unit_collectives(stage, reducers, steps, reduces, 1 / static_cast<double>(sharing), Whose::dense);
     for (std::size_t n = 0; n < steps.size(); ++n) {
       if (reduces[n] == 0) {
         continue;
@@ -285,6 +309,39 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
         edge_runs_.push_back({group[n].end, made[n].begin, 1});
       }
       edge_runs_.push_back({made[n].end, reduced_by_unit_.at({stage, rank}), 1});
+    }
+  }
+}
+
+// What the members of a group gather and reduce, [step of the first]: its reductions.
+std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::share_among(int stage, int rank,
+                                                                       const std::vector<std::size_t>& members,
+                                                                       Whose whose) {
+  if (request_.sharding.gathers_units()) {
+    gather_units(stage, reducers_among(stage, members, TaskKind::all_gather), members, whose);
+  }
+  std::vector<Reduction> reduced =
+      reduce_units(stage, reducers_among(stage, members, TaskKind::reduce_scatter), members, whose);
+  for (const Reduction& one : reduced) {
+    if (one.end != kNone) {
+      edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});
+    }
+  }
+  return reduced;
+}
+
+// Replicas that have the same experts share these.
+void TaskGraphBuilder::share_experts(int stage, int rank) {
+  const StageCost& cost = cost_.stages[stage];
+  const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
+  const auto apart = static_cast<std::size_t>(cost.axes.expert_replicas());
+  for (std::size_t place = 0; place < apart && cost.expert_gradients.value > 0; ++place) {
+    std::vector<std::size_t> members;
+    for (std::size_t i = place * degree + rank; i < replicas_[stage].size(); i += apart * degree) {
+      members.push_back(i);
+    }
+    if (members.size() > 1) {
+      share_among(stage, rank, members, Whose::experts);
     }
   }
 }
@@ -304,16 +361,9 @@ void TaskGraphBuilder::share_units() {
         for (std::size_t place = 0; place < sharing; ++place) {
           members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
         }
-        if (request_.sharding.gathers_units()) {
-          gather_units(s, reducers_among(s, members, TaskKind::all_gather), members);
-        }
-        of_groups.push_back(reduce_units(s, reducers_among(s, members, TaskKind::reduce_scatter), members));
-        for (const Reduction& one : of_groups.back()) {
-          if (one.end != kNone) {
-            edge_runs_.push_back({one.end, reduced_by_unit_.at({s, rank}), 1});
-          }
-        }
+        of_groups.push_back(share_among(s, rank, members, Whose::dense));
       }
+      share_experts(s, rank);
       if (groups > 1) {
         add_up_groups(s, rank, of_groups);
       }
