@@ -96,7 +96,7 @@ Seconds wait_for_units(const Problem& problem, const Stage& stage, const StageCo
   const std::vector<Way> gather = ways(CollectiveKind::all_gather, among);
   const std::vector<Way> reduce = ways(CollectiveKind::reduce_scatter, among);
   const auto apart = static_cast<std::size_t>(cost.axes.expert_replicas()); // replicas with other experts
-  const auto alike = devices_at(stage, 0, apart, sharing / apart);
+  const auto alike = devices_at(stage, 0, apart, std::max<std::size_t>(1, sharing / apart));
   const std::vector<Way> gather_experts = ways(CollectiveKind::all_gather, alike);
   const std::vector<Way> reduce_experts = ways(CollectiveKind::reduce_scatter, alike);
   const std::vector<Way> over = ways(CollectiveKind::all_reduce, devices_at(stage, 0, sharing, groups));
