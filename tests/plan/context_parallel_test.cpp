@@ -18,7 +18,7 @@ using test::near;
 
 // Attention between two products, for 8 tokens: 4 heads of 4 features, 2 of keys and values. Half precision, on devices
 // with a link each to one switch, by which a byte takes a nanosecond.
-struct World {
+struct SharedTokens {
   static constexpr double tokens = 8, keys = 2 * 2 * 4;
   ModelGraph model = test::workload("name: attention\ninput: {shape: [8, 16]}\nlayers:\n"
                                     "  - {name: qkv, kind: linear, features: 32}\n"
@@ -30,7 +30,7 @@ struct World {
   Router router;
   Problem problem;
 
-  explicit World(int devices, double rate = 1e3)
+  explicit SharedTokens(int devices, double rate = 1e3)
       : platform(with_rates(test::World(star(devices)).platform, rate)), cost(make_roofline({model})), training(half()), router(platform),
         problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
 
@@ -83,10 +83,10 @@ std::vector<CollectiveKind> kinds_of(const GroupPass& pass) {
 // A rank's keys and values of two samples take 2 x 8/4 x 16 x 2 bytes. Forward they go to each other rank: 3 steps.
 // Backward also their gradients go round, one step behind, and one step more, home.
 TEST_CASE("a ring passes keys and values on, and their gradients one step further", "[plan][context]") {
-  World world(4);
+  SharedTokens world(4);
   const StageCost cost = world.stage({.ranks = 4}, 4);
   const GroupPasses& passes = *cost.groups.front().passes;
-  const double block = 2 * World::tokens / 4 * World::keys * 2;
+  const double block = 2 * SharedTokens::tokens / 4 * SharedTokens::keys * 2;
   CHECK(bytes_of(passes.forward) == std::vector<double>{block, block, block});
   CHECK(bytes_of(passes.backward) == std::vector<double>{block, 2 * block, 2 * block, block, block});
   CHECK(kinds_of(passes.forward) == std::vector<CollectiveKind>(3, CollectiveKind::shift));
@@ -96,7 +96,7 @@ TEST_CASE("a ring passes keys and values on, and their gradients one step furthe
 // transfer: T - K/2 are left of it, or nothing. For the last gradient nothing computes.
 TEST_CASE("what goes round is hidden behind kernels, but for the last gradient", "[plan][context]") {
   for (const double rate : {1e1, 1e4}) {
-    World world(2, rate);
+    SharedTokens world(2, rate);
     const StageCost cost = world.stage({.ranks = 2}, 2);
     const GroupPasses& passes = *cost.groups.front().passes;
     const double transfer = passes.forward.exchanges.front().seconds.value;
@@ -109,9 +109,9 @@ TEST_CASE("what goes round is hidden behind kernels, but for the last gradient",
 }
 
 TEST_CASE("gathering and exchanging for heads move what their rules say", "[plan][context]") {
-  World world(2);
-  const double keys = 2 * World::tokens * World::keys * 2, all = 2 * World::tokens * 32 * 2,
-               out = 2 * World::tokens * 16 * 2;
+  SharedTokens world(2);
+  const double keys = 2 * SharedTokens::tokens * SharedTokens::keys * 2, all = 2 * SharedTokens::tokens * 32 * 2,
+               out = 2 * SharedTokens::tokens * 16 * 2;
   const StageCost gathers = world.stage({.ranks = 2, .rule = ContextRule::all_gather}, 2);
   CHECK(bytes_of(gathers.groups.front().passes->forward) == std::vector<double>{keys});
   CHECK(bytes_of(gathers.groups.front().passes->backward) == std::vector<double>{keys, keys});
@@ -124,7 +124,7 @@ TEST_CASE("gathering and exchanging for heads move what their rules say", "[plan
 }
 
 TEST_CASE("a context rank holds its tokens' activations and all parameters", "[plan][context]") {
-  World world(4);
+  SharedTokens world(4);
   const StageCost alone = world.stage({}, 1);
   const StageCost shared = world.stage({.ranks = 4}, 4);
   CHECK(shared.replicas.front().memory.weights.value == alone.replicas.front().memory.weights.value);
@@ -172,7 +172,7 @@ TEST_CASE("packed documents load ranks unequally, unless each is cut by itself",
 
 // The last of the contiguous ranks computes 7/4 of an equal share of attention, the first 1/4.
 TEST_CASE("a rank takes as long as its tokens need", "[plan][context]") {
-  World world(4);
+  SharedTokens world(4);
   const auto attention = [&](TokenOrder order, int rank) {
     const StageCost cost = world.stage({.ranks = 4, .rule = ContextRule::all_gather, .order = order}, 4);
     const OperatorSeconds& of = cost.groups[rank].passes->of_operators;
@@ -186,7 +186,7 @@ TEST_CASE("a rank takes as long as its tokens need", "[plan][context]") {
 }
 
 TEST_CASE("what needs all tokens at once keeps them from being shared", "[plan][context]") {
-  World world(2);
+  SharedTokens world(2);
   world.model.operators[1].signature->queries.reset(); // no attention, as a state space
   const auto split = split_tensors(world.problem, {0, 1, 2}, {.context = {.ranks = 2}});
   REQUIRE(std::holds_alternative<Infeasible>(split));

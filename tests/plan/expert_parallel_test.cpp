@@ -17,7 +17,7 @@ using test::near;
 
 // A mixture of 8 experts, 2 of which each of 8 tokens goes to: 16 features, 32 inside. Half precision, two samples for
 // each device, which have a link each to one switch.
-struct World {
+struct Mixture {
   static constexpr double tokens = 8, top = 2, features = 16, inner = 32, experts = 8;
   ModelGraph model;
   Platform platform;
@@ -26,7 +26,7 @@ struct World {
   Router router;
   Problem problem;
 
-  explicit World(int devices, const std::string& dispatch = "")
+  explicit Mixture(int devices, const std::string& dispatch = "")
       : model(test::workload(text(dispatch))), platform(with_rates(test::World(star(devices)).platform)),
         cost(make_roofline({model})), training(half(devices)), router(platform),
         problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
@@ -75,8 +75,8 @@ struct World {
 // Two products of experts, 2 x 8 x 16 x 32 parameters, of which each of four ranks has a quarter; 16 x 16 of the first
 // layer and 8 x 16 of the router on all.
 TEST_CASE("ranks hold their part of the experts, and reduce it among those that have the same", "[plan][experts]") {
-  World world(8);
-  const double dense = 16 * 16 + 8 * 16, mixture = 2 * World::experts * World::features * World::inner;
+  Mixture world(8);
+  const double dense = 16 * 16 + 8 * 16, mixture = 2 * Mixture::experts * Mixture::features * Mixture::inner;
   const StageCost shared = world.stage({4});
   CHECK(shared.gradients.value == near(2 * dense));
   CHECK(shared.expert_gradients.value == near(2 * mixture / 4));
@@ -89,18 +89,18 @@ TEST_CASE("ranks hold their part of the experts, and reduce it among those that 
 // Of what all share of the optimiser's states (ZeRO 1), dense parameters lie on eight replicas, those of experts on the
 // two that have the same: those of the optimiser and a copy, of 4 bytes each.
 TEST_CASE("states of experts are shared by the ranks that have the same experts", "[plan][experts]") {
-  World world(8);
+  Mixture world(8);
   world.training.sharding = {.zero = Zero::states, .replicas = 8};
-  const double dense = 16 * 16 + 8 * 16, mixture = 2 * World::experts * World::features * World::inner;
+  const double dense = 16 * 16 + 8 * 16, mixture = 2 * Mixture::experts * Mixture::features * Mixture::inner;
   const double each = 4.0 * (world.training.optimizer->states + 1);
   CHECK(world.stage({4}).replicas.front().memory.optimizer.value == near(each * (dense / 8 + mixture / 4 / 2)));
 }
 
 // Each rank brings rows of its two samples, 2 x 8 x 2 of 16 features, and gets as many back, forward and backward.
 TEST_CASE("rows go to the ranks of their experts and back", "[plan][experts]") {
-  World world(4);
+  Mixture world(4);
   const GroupPasses& passes = *world.stage({4}).groups.front().passes;
-  const double rows = 2 * World::tokens * World::top * World::features * 2, choices = 2 * World::tokens * World::top * 2;
+  const double rows = 2 * Mixture::tokens * Mixture::top * Mixture::features * 2, choices = 2 * Mixture::tokens * Mixture::top * 2;
   std::vector<double> bytes;
   for (const PassExchange& one : passes.forward.exchanges) {
     CHECK(one.kind == CollectiveKind::all_to_all);
@@ -130,7 +130,7 @@ TEST_CASE("popular experts load their rank, as far as their capacity allows", "[
 }
 
 TEST_CASE("a skew makes the first rank compute longer, and every all-to-all", "[plan][experts]") {
-  World even(4), skewed(4, ", skew: 1");
+  Mixture even(4), skewed(4, ", skew: 1");
   const StageCost equal = even.stage({4}), unequal = skewed.stage({4});
   const double first = expert_loads({.experts = 8, .skew = 1}, 4).front();
   const auto rows = [](const StageCost& cost) { return cost.groups.front().passes->forward.exchanges.back().bytes.value; };
