@@ -135,5 +135,7 @@ TEST_CASE("experts are shared by whole axes from the inside, and by ranks with t
         "expert_tensor 2 is neither 1 nor the tensor degree 4");
   CHECK(reason({.context = {.ranks = 4}, .experts = {2}}) ==
         "expert 2 does not go with the axes inside it; allowed: multiples of 4");
+  CHECK(reason({.degree = 2, .sequence = true, .context = {.ranks = 2}, .experts = {6}}) ==
+        "expert 6 does not go with the axes inside it; allowed: 2, multiples of 4");
   CHECK(reason({.experts = {16}}) == "8 experts do not divide over 16 data-parallel ranks; nearest that does: 8");
 }

@@ -142,7 +142,7 @@ private:
     for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
       const Placement& other = tensor.placements[axis];
       const bool before = placement.last ? axis != own && !other.last : axis < own && !other.last;
-      if (before && other.is_shard() && other.dimension == placement.dimension) {
+      if (before && other.is_shard() && !other.sorted && other.dimension == placement.dimension) {
         for (std::int64_t& section : sections) {
           section /= program_.layout.dimensions[axis].size;
         }

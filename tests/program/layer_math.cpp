@@ -321,19 +321,18 @@ Math attention_math(std::int64_t width, std::int64_t queries_per_key) {
 }
 
 Math keys_math(std::int64_t width, std::int64_t queries_per_key) {
-  const auto begin = [=](const Numbers& x) {
-    const std::int64_t groups = x.sizes.back() / (width * (queries_per_key + 2));
-    fit(groups * width * (queries_per_key + 2) == x.sizes.back());
-    return groups * queries_per_key * width;
-  };
   Math math;
   math.forward = [=](const Reads& reads) {
     const Numbers& x = *reads.inputs.at(0);
-    return slice_math(begin(x), x.sizes.back()).forward(reads);
+    const std::int64_t groups = x.sizes.back() / (width * (queries_per_key + 2));
+    fit(groups * width * (queries_per_key + 2) == x.sizes.back());
+    return slice_math(groups * queries_per_key * width, x.sizes.back()).forward(reads);
   };
-  math.backward_input = [=](const Reads& reads, int index) {
-    const Numbers& x = *reads.inputs.at(0);
-    return slice_math(begin(x), x.sizes.back()).backward_input(reads, index);
+  math.backward_input = [=](const Reads& reads, int) {
+    const std::int64_t keys = reads.gradient->sizes.back(), queries = keys / 2 * queries_per_key;
+    Numbers dx = with_last(*reads.gradient, queries + keys);
+    rows_of(dx).rightCols(keys) = rows_of(*reads.gradient);
+    return dx;
   };
   return math;
 }

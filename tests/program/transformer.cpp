@@ -216,7 +216,6 @@ Transformer with_keys_apart(const Transformer& model, const TransformerSizes& si
     const bool is_keys = cut.op_of[position] != static_cast<int>(op);
     made.inputs.maths.push_back(is_keys ? keys_math(sizes.hidden / sizes.heads, sizes.heads / sizes.key_value_heads)
                                         : model.inputs.maths[position]);
-    made.operators[op].reads_inputs |= is_keys; // for its size
     for (std::size_t i = 0; i < made.operators[op].parameters.size(); ++i) {
       made.inputs.parameters[{static_cast<int>(op), static_cast<int>(i)}] =
           model.inputs.parameters.at({position, static_cast<int>(i)});

@@ -224,6 +224,7 @@ std::string expert_defect(const StageAxes& axes) {
     return "the " + std::to_string(inside) + " ranks of a tensor group have the same tokens, so they cannot send them to " +
            "different experts; allowed: sequence: true, or expert_tensor: " + std::to_string(inside);
   }
+  const int all = inside * axes.context.ranks;
   std::string known; // what experts may be shared by
   int size = inside;
   for (const int more : {1, axes.context.heads, axes.context.loops()}) {
@@ -231,7 +232,7 @@ std::string expert_defect(const StageAxes& axes) {
     if (size == ranks) {
       return "";
     }
-    known += size > 1 && more > 1 ? std::to_string(size) + ", " : "";
+    known += size > 1 && size < all ? std::to_string(size) + ", " : "";
   }
   if (ranks % size == 0) {
     return "";
