@@ -99,7 +99,8 @@ TEST_CASE("states of experts are shared by the ranks that have the same experts"
 // Each rank brings rows of its two samples, 2 x 8 x 2 of 16 features, and gets as many back, forward and backward.
 TEST_CASE("rows go to the ranks of their experts and back", "[plan][experts]") {
   Mixture world(4);
-  const GroupPasses& passes = *world.stage({4}).groups.front().passes;
+  const StageCost cost = world.stage({4});
+  const GroupPasses& passes = *cost.groups.front().passes;
   const double rows = 2 * Mixture::tokens * Mixture::top * Mixture::features * 2, choices = 2 * Mixture::tokens * Mixture::top * 2;
   std::vector<double> bytes;
   for (const PassExchange& one : passes.forward.exchanges) {

@@ -119,7 +119,8 @@ private:
         if (now[axis] == to[axis] || gathers != (way_between(now[axis], to[axis]) == StepKind::all_gather)) {
           continue;
         }
-        if (!is_cut_after(now, axis)) {
+        const bool by_expert = now[axis].sorted || to[axis].sorted; // rows have no order along others
+        if (by_expert || !is_cut_after(now, axis)) {
           return axis;
         }
         first = first ? first : axis;

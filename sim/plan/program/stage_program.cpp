@@ -232,7 +232,7 @@ std::string expert_defect(const StageAxes& axes) {
     if (size == ranks) {
       return "";
     }
-    known += size > 1 && size < all ? std::to_string(size) + ", " : "";
+    known += size > 1 && size < all && (more > 1 || known.empty()) ? std::to_string(size) + ", " : "";
   }
   if (ranks % size == 0) {
     return "";
