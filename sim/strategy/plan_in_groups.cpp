@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/collective/rank_map.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/plan/tensor_parallel.hpp"
@@ -87,11 +90,17 @@ class GroupCost final : public CostModel {
 public:
   GroupCost(const Problem& problem, const TensorSplit& split, const Groups& groups)
       : problem_(problem), split_(split), unlike_(problem.platform.types.size()) {
+    std::set<std::pair<int, std::vector<int>>> seen; // type, and how a group's devices lie
     for (std::size_t rank = 0; rank < groups.devices.size(); ++rank) {
-      std::vector<Group>& unlike = unlike_[problem.type_index(groups.leader[rank])];
+      const int type = problem.type_index(groups.leader[rank]);
+      std::vector<Group>& unlike = unlike_[type];
       for (auto first = groups.devices[rank].begin(); first != groups.devices[rank].end();
            first += groups.mesh.tensor) {
-        Group one = tensor_group(problem, {first, first + groups.mesh.tensor});
+        const std::vector<DeviceId> devices(first, first + groups.mesh.tensor);
+        if (!seen.insert({type, lie_of(devices, problem.router)}).second) {
+          continue;
+        }
+        Group one = tensor_group(problem, devices);
         if (std::none_of(unlike.begin(), unlike.end(),
                          [&](const Group& known) { return figures_of(known) == figures_of(one); })) {
           unlike.push_back(std::move(one));

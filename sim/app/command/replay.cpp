@@ -13,6 +13,7 @@
 #include "sim/report/memory_report.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/replay_prepared.hpp"
+#include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -76,7 +77,7 @@ ExitStatus run(const ReplayCommand& options) {
     remark(said + "\n");
   }
   const bool series = options.timeline || !options.memory_series.empty();
-  const MemoryReport memory = report_memory(*one.graph, shown, one.run.devices, series);
+  const MemoryReport memory = report_memory(*one.graph, shown, device_names(*one.graph, study.platform), series);
   if (!options.memory_series.empty()) {
     write_file(options.memory_series, memory_csv(memory));
   }
@@ -101,7 +102,7 @@ ExitStatus run(const ReplayCommand& options) {
     for (const std::string& noted : remarks_of(one.run)) {
       text += "Note: " + noted + ".\n";
     }
-    return text + "\n" + ascii_timeline(*one.graph, shown, one.run.devices, picture);
+    return text + "\n" + ascii_timeline(*one.graph, shown, device_names(*one.graph, study.platform), picture);
   };
   emit(options.output, {.table = table, .json = json, .csv = [&] { return to_csv(comparison); }});
   return kDone;

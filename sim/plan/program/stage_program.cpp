@@ -2,6 +2,7 @@
 #include "sim/plan/program/stage_program.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "sim/plan/program/emit_program.hpp"
 #include "sim/plan/program/share_by_search.hpp"
@@ -26,7 +27,7 @@ Signature border_of(const Signature& maker) {
 
 class Cutter {
 public:
-  Cutter(const std::vector<Signature>& all, const std::vector<OperatorId>& stage)
+  Cutter(const std::vector<const Signature*>& all, const std::vector<OperatorId>& stage)
       : all_(all), stage_(stage), index_of_(all.size(), -1), inside_(all.size(), 0) {
     for (const OperatorId op : stage) {
       inside_[op] = 1;
@@ -35,9 +36,9 @@ public:
 
   CutStage cut() {
     for (std::size_t at = 0; at < stage_.size(); ++at) {
-      for (const InputSignature& input : all_[stage_[at]].inputs) {
+      for (const InputSignature& input : all_[stage_[at]]->inputs) {
         if (input.maker >= 0 && inside_[input.maker] == 0 && index_of_[input.maker] < 0) {
-          Signature incoming = border_of(all_[input.maker]);
+          Signature incoming = border_of(*all_[input.maker]);
           incoming.inputs = {{-1, incoming.output}};
           add(input.maker, std::move(incoming), at);
         }
@@ -45,7 +46,7 @@ public:
     }
     made_.incoming = static_cast<int>(made_.operators.size());
     for (std::size_t at = 0; at < stage_.size(); ++at) {
-      add(stage_[at], renumbered(all_[stage_[at]]), at);
+      add(stage_[at], renumbered(*all_[stage_[at]]), at);
     }
     add_outgoing();
     return std::move(made_);
@@ -59,11 +60,17 @@ private:
   }
 
   void add_outgoing() {
-    const auto readers = readers_of(all_);
+    std::vector<char> leaves(all_.size(), 0); // [operator of the model]: is read outside
+    for (std::size_t op = 0; op < all_.size(); ++op) {
+      for (const InputSignature& input : all_[op]->inputs) {
+        if (input.maker >= 0 && inside_[op] == 0) {
+          leaves[input.maker] = 1;
+        }
+      }
+    }
     for (std::size_t at = 0; at < stage_.size(); ++at) {
-      const auto& after = readers[stage_[at]];
-      if (std::any_of(after.begin(), after.end(), [this](const OutputReader& one) { return inside_[one.op] == 0; })) {
-        Signature outgoing = border_of(all_[stage_[at]]);
+      if (leaves[stage_[at]] != 0) {
+        Signature outgoing = border_of(*all_[stage_[at]]);
         outgoing.inputs = {{index_of_[stage_[at]], outgoing.output}};
         made_.operators.push_back(std::move(outgoing));
         made_.position.push_back(static_cast<int>(at));
@@ -81,7 +88,7 @@ private:
     return signature;
   }
 
-  const std::vector<Signature>& all_;
+  const std::vector<const Signature*>& all_;
   const std::vector<OperatorId>& stage_;
   std::vector<int> index_of_; // [operator of the model]: in what is made
   std::vector<char> inside_;
@@ -120,13 +127,31 @@ std::variant<SharedLetters, Infeasible> share(const CutStage& cut, const std::ve
 
 } // namespace
 
+namespace {
+
+// The same of a model, whose own signatures are long to copy.
+CutStage cut_stage(const ModelGraph& model, const std::vector<OperatorId>& stage) {
+  std::vector<const Signature*> own;
+  for (const Operator& op : model.operators) {
+    if (!op.signature) {
+      return stagecraft::cut_stage(signatures_of(model), stage);
+    }
+    own.push_back(&*op.signature);
+  }
+  return Cutter(own, stage).cut();
+}
+
+} // namespace
+
 CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage) {
-  return Cutter(all, stage).cut();
+  std::vector<const Signature*> places;
+  std::transform(all.begin(), all.end(), std::back_inserter(places), [](const Signature& one) { return &one; });
+  return Cutter(places, stage).cut();
 }
 
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
                                                      const TensorAxis& axis, const StepTimes& times) {
-  CutStage cut = cut_stage(signatures_of(model), stage);
+  CutStage cut = cut_stage(model, stage);
   const Layout layout = make_layout({{Axis::tensor, axis.degree}});
   auto shared = share(cut, stage, layout, axis, times);
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {

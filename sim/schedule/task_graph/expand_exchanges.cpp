@@ -28,17 +28,16 @@ using Members = std::pair<std::int32_t, int>; // the device in whose name it sen
 
 Members members_of(const TimedPass& pass) { return {pass.device, pass.group->group.ranks}; }
 
-// Calls visit(members, link) for each link that a group's exchanges cross.
-template <class Visit> void for_each_link(std::span<const TimedPass> passes, const Visit& visit) {
+// Calls visit(members, leg, how many groups are alike) for each flow of a group's exchanges.
+template <class Visit>
+void for_each_leg(const TaskGraph& graph, std::span<const TimedPass> passes, const Visit& visit) {
   for (const TimedPass& pass : passes) {
     if (pass.group->group.ways == nullptr) {
       continue;
     }
     for (const PassExchange& exchange : pass.pass->exchanges) {
       for (const CoupledFlow& flow : flows_of(pass, exchange)) {
-        for (const LinkId link : flow.leg.links) {
-          visit(members_of(pass), link);
-        }
+        visit(members_of(pass), flow.leg, graph.stands_for(static_cast<std::size_t>(pass.device)));
       }
     }
   }
@@ -47,7 +46,7 @@ template <class Visit> void for_each_link(std::span<const TimedPass> passes, con
 // The groups whose exchanges cross a link that something else crosses, be it another group or a transfer.
 class SharingGroups {
 public:
-  SharingGroups(const TaskGraph& graph, std::span<const TimedPass> passes, const Platform& platform)
+  SharingGroups(const TaskGraph& graph, std::span<const TimedPass> passes, const Platform& platform, const Fold* fold)
       : users_(platform.links.size()) {
     constexpr double kBytesOfNorm = 8; // at most, of the one number that clipping adds up: they hold nothing up
     for (const Work& work : graph.works) {
@@ -58,13 +57,21 @@ public:
         users_[link].several = true;
       }
     }
-    for_each_link(passes, [&](const Members& members, LinkId link) {
-      User& user = users_[link];
-      user.several = user.several || (user.members && *user.members != members);
-      user.members = members;
+    const auto own = [fold](LinkId link) { return fold != nullptr ? fold->link[link] : link; };
+    for_each_leg(graph, passes, [&](const Members& members, const Leg& leg, std::int32_t count) {
+      for (const LinkId link : leg.links) {
+        User& user = users_[own(link)];
+        user.several = user.several || (user.members && *user.members != members);
+        user.members = members;
+      }
+      for (const LinkId link : fold != nullptr ? fold->meetings(leg, count) : std::vector<LinkId>{}) {
+        users_[link].several = true; // by groups that one stands for
+      }
     });
-    for_each_link(passes, [&](const Members& members, LinkId link) {
-      if (users_[link].several && !std::isinf(platform.links[link].bandwidth.value)) {
+    for_each_leg(graph, passes, [&](const Members& members, const Leg& leg, std::int32_t) {
+      if (std::any_of(leg.links.begin(), leg.links.end(), [&](LinkId link) {
+            return users_[own(link)].several && !std::isinf(platform.links[link].bandwidth.value);
+          })) {
         sharing_.insert(members);
       }
     });
@@ -147,9 +154,9 @@ private:
 // Writes the graph anew. Tasks that followed one another and had one work become a block for each step of it.
 class Expansion {
 public:
-  Expansion(TaskGraph graph, std::span<const TimedPass> passes, std::vector<char> expands)
-      : made_(graph), old_(std::move(graph)), passes_(passes), expands_(std::move(expands)), first_(old_.work.size()),
-        last_(old_.work.size()), steps_(old_.work.size(), -1), begun_(passes.size()) {}
+  Expansion(TaskGraph graph, std::span<const TimedPass> passes, std::vector<char> expands, const Fold* fold)
+      : made_(graph), old_(std::move(graph)), passes_(passes), expands_(std::move(expands)), fold_(fold),
+        first_(old_.work.size()), last_(old_.work.size()), steps_(old_.work.size(), -1), begun_(passes.size()) {}
 
   TaskGraph run() {
     clear_tasks();
@@ -262,7 +269,7 @@ private:
     for (const PassExchange& exchange : part.exchanges) {
       TaskId first = kNone;
       for (const CoupledFlow& flow : flows_of(pass, exchange)) {
-        const TaskId block = add(work_of_flow(TaskKind::exchange, pass.device, pass.stage, leg_of(flow.leg),
+        const TaskId block = add(work_of_flow(TaskKind::exchange, pass.device, pass.stage, leg_of(flow.leg, pass),
                                               pass.members, flow, exchange.bytes),
                                  begin, end);
         for (TaskId i = 0; before != kNone && i < end - begin; ++i) {
@@ -275,10 +282,11 @@ private:
     }
   }
 
-  std::int32_t leg_of(const Leg& leg) {
+  std::int32_t leg_of(const Leg& leg, const TimedPass& pass) {
     const auto [known, is_new] = legs_.try_emplace(&leg, static_cast<std::int32_t>(made_.legs.size()));
     if (is_new) {
-      made_.legs.push_back(leg);
+      const int count = made_.stands_for(static_cast<std::size_t>(pass.device));
+      made_.legs.push_back(fold_ != nullptr ? fold_->leg(leg, count) : leg);
     }
     return known->second;
   }
@@ -324,6 +332,7 @@ private:
   TaskGraph made_, old_;
   std::span<const TimedPass> passes_;
   std::vector<char> expands_;                        // [pass]
+  const Fold* fold_;                                 // null: nothing is folded
   std::vector<TaskId> first_, last_;                 // [old task]: its first and last step
   std::vector<std::int32_t> steps_;                  // [old task]: where its steps' blocks begin in blocks_
   std::vector<TaskId> blocks_;                       // the first task of each block
@@ -354,9 +363,10 @@ double tasks_with_steps(const TaskGraph& graph, std::span<const TimedPass> passe
 } // namespace
 
 TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, const TaskGraphRequest& request) {
+  const Fold* const fold = request.cost.fold.get();
   std::optional<SharingGroups> sharing;
   if (request.exchanges == ExchangeTasks::where_shared) {
-    sharing.emplace(graph, passes, request.router.platform());
+    sharing.emplace(graph, passes, request.router.platform(), fold);
   }
   std::vector<char> expands;
   for (const TimedPass& pass : passes) {
@@ -370,7 +380,7 @@ TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, c
     graph.undivided = tasks;
     return graph;
   }
-  return Expansion(std::move(graph), passes, std::move(expands)).run();
+  return Expansion(std::move(graph), passes, std::move(expands), fold).run();
 }
 
 } // namespace stagecraft

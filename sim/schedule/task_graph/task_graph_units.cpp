@@ -296,7 +296,7 @@ void TaskGraphBuilder::share_units() {
     const StageCost& cost = cost_.stages[s];
     const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
     const auto sharing = static_cast<std::size_t>(cost.sharing);
-    const std::size_t groups = cost.units.empty() ? 0 : replicas_[s].size() / degree / sharing;
+    const std::size_t groups = cost.units.empty() ? 0 : cost.size() / degree / sharing;
     for (int rank = 0; groups > 0 && rank < cost.tensor_parallel; ++rank) {
       std::vector<std::vector<Reduction>> of_groups;
       for (std::size_t group = 0; group < groups; ++group) {
@@ -305,9 +305,10 @@ void TaskGraphBuilder::share_units() {
           members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
         }
         if (request_.sharding.gathers_units()) {
-          gather_units(s, reducers_among(s, members, TaskKind::all_gather), members);
+          gather_units(s, reducers_among(s, members, TaskKind::all_gather), simulated_among(s, members));
         }
-        of_groups.push_back(reduce_units(s, reducers_among(s, members, TaskKind::reduce_scatter), members));
+        of_groups.push_back(
+            reduce_units(s, reducers_among(s, members, TaskKind::reduce_scatter), simulated_among(s, members)));
         for (const Reduction& one : of_groups.back()) {
           if (one.end != kNone) {
             edge_runs_.push_back({one.end, reduced_by_unit_.at({s, rank}), 1});
