@@ -142,7 +142,12 @@ std::vector<Sensitivity> sensitivities_of_winner(StudyCosts& costs, const Compar
   if (result.comparison.runs.size() < 2 || !best.feasible) {
     return {};
   }
+  constexpr std::size_t kMostWhole =
+      1024; // devices: each part takes a replay of all, of which folding knows no single one
   const Prepared& winner = result.prepared[result.of_run.front()];
+  if (!best.classes.empty() && best.devices.size() > kMostWhole) {
+    return {};
+  }
   const auto replayed = [&](const Rig& one) {
     return period_of(study, one.graph, one.platform, iterations_of(study, one.graph));
   };

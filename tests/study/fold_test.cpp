@@ -1,5 +1,8 @@
 // What is alike is simulated once, and nothing changes: runs with and without folding, and what is folded.
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <map>
 #include <random>
 #include <set>
 
@@ -185,6 +188,47 @@ TEST_CASE("what is not folded says so by its classes", "[study][fold]") {
       {"platform.network", "{topology: switch, nic: node, bandwidth: 100 MB/s, latency: 5 us}"}};
   const std::string across = folded_study("{pipeline: 2, order: tensor-data-pipeline}", "1f1b", "simgrid");
   CHECK(only(compare_text(across, narrow)).folded_replicas == 1);
+}
+
+// Twenty nodes of four devices, a pipeline along each: twenty replicas, one of them slow.
+TEST_CASE("beyond 64 devices results list classes, and devices where they are asked for", "[study][fold]") {
+  const std::vector<Setting> eighty = {{"platform.nodes.0.count", "9"},
+                                       {"platform.nodes.2.count", "10"},
+                                       {"platform.nodes.1.devices.0.type", "v100-sxm2-32gb"},
+                                       {"platform.network.nic", "device"},
+                                       {"training.global_batch", "80"},
+                                       {"training.all_reduce", "ring"}};
+  const std::string text = folded_study("{pipeline: 4, order: tensor-pipeline-data}", "1f1b", "simgrid");
+  const auto json_of = [&](const std::vector<Setting>& settings) {
+    return nlohmann::json::parse(to_json(only(compare_text(text, settings)), {}, false));
+  };
+  const nlohmann::json folded = json_of(eighty);
+  CHECK(folded["utilization"].is_null());
+  CHECK(folded["peak_memory_bytes"].is_null());
+  CHECK(folded["folded_replicas"] == 19);
+  REQUIRE(folded["classes"].size() == 8);
+  std::vector<Setting> listed = eighty;
+  listed.push_back({"per_device", "true"});
+  listed.push_back({"unfold", "true"});
+  const nlohmann::json unfolded = json_of(listed);
+  CHECK(unfolded["classes"].is_null());
+  REQUIRE(unfolded["utilization"].size() == 80);
+  std::map<std::string, std::size_t> place;
+  for (std::size_t device = 0; device < 80; ++device) {
+    place[unfolded["devices"][device]] = device;
+  }
+  std::size_t all = 0;
+  for (const nlohmann::json& one : folded["classes"]) {
+    all += one["count"].get<std::size_t>();
+    REQUIRE(one["devices"].size() == one["count"]);
+    for (const nlohmann::json& device : one["devices"]) {
+      CHECK(one["utilization"].get<double>() ==
+            equal(unfolded["utilization"][place.at(device.get<std::string>())].get<double>()));
+    }
+  }
+  CHECK(all == 80);
+  listed.pop_back();
+  CHECK(json_of(listed)["utilization"].size() == 80);
 }
 
 } // namespace
