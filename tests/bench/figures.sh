@@ -112,10 +112,11 @@ gpt3_on_devices() {
     training='{global_batch: 1536, micro_batches: 192, precision: bf16, recompute: blocks, parallel: {tensor: 8, pipeline: 16, data: 8}}'
 }
 
-# llama3_on_devices FIELD NODES ZERO
+# llama3_on_devices FIELD NODES ZERO: a sequence for each micro-batch of a replica
 llama3_on_devices() {
+  local data=$(($2 / 16))
   spent "$1" "$program" replay llama3-405b --platform "$2 x dgx-h100" --strategy mesh --schedule 1f1b --set \
-    training="{global_batch: 2048, micro_batches: 16, precision: bf16, parallel: {tensor: 8, sequence: true, pipeline: 16, data: $(($2 / 16)), zero: $3}}"
+    training="{global_batch: 2048, micro_batches: $((2048 / data)), precision: bf16, parallel: {tensor: 8, sequence: true, pipeline: 16, data: $data, zero: $3}}"
 }
 
 llama3_megabytes() { llama3_on_devices 2 2048 1 | awk '{printf "%.0f", $1 / 1e6}'; }

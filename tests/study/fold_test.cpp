@@ -7,6 +7,8 @@
 #include <set>
 
 #include "sim/plan/fold.hpp"
+#include "sim/plan/steady_estimate.hpp"
+#include "sim/study/prepare.hpp"
 #include "tests/study/random_studies.hpp"
 
 namespace stagecraft::test {
@@ -188,6 +190,40 @@ TEST_CASE("what is not folded says so by its classes", "[study][fold]") {
       {"platform.network", "{topology: switch, nic: node, bandwidth: 100 MB/s, latency: 5 us}"}};
   const std::string across = folded_study("{pipeline: 2, order: tensor-data-pipeline}", "1f1b", "simgrid");
   CHECK(only(compare_text(across, narrow)).folded_replicas == 1);
+}
+
+// Of many nodes pairs of places are looked at, not pairs of devices.
+TEST_CASE("the slowest transfer between two stages is that of all pairs of their devices", "[study][fold]") {
+  const std::string network = GENERATE("topology: switch, nic: device", "topology: switch, nic: node",
+                                       "topology: leaf-spine, nic: device, nodes_per_leaf: 3, oversubscription: 4");
+  const std::string order = GENERATE("tensor-data-pipeline", "tensor-pipeline-data");
+  const Study twenty =
+      study(folded_study("{tensor: 2, sequence: true, pipeline: 4, order: " + order + "}", "1f1b", "analytic"),
+            {{"platform.nodes.0.count", "9"},
+             {"platform.nodes.1.links.0.bandwidth", "1 GB/s"},
+             {"platform.nodes.2.count", "10"},
+             {"training.global_batch", "80"},
+             {"platform.network", "{" + network + ", latency: 5 us, bandwidth: 2 GB/s}"}});
+  ScheduleCounts counts;
+  StudyMemo memo(twenty, counts);
+  const std::vector<Prepared> made = prepare(memo, scenarios_of(twenty));
+  REQUIRE(made.size() == 1);
+  const Problem& problem = memo.costs.problem(4);
+  const PlanCost cost = cost_plan(problem, made.front().plan);
+  for (std::size_t s = 0; s + 1 < cost.stages.size(); ++s) {
+    const StageCost &from = cost.stages[s], &to = cost.stages[s + 1];
+    Seconds slowest;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      for (std::size_t j = 0; j < to.size(); ++j) {
+        const double part =
+            std::max(part_sent(from, from.rank(i), to, to.rank(j)), part_sent(to, to.rank(j), from, from.rank(i)));
+        if (part > 0 && from.device(i) != to.device(j)) {
+          slowest = std::max(slowest, problem.path(from.device(i), to.device(j)).time(cost.cut[s] * part));
+        }
+      }
+    }
+    CHECK(slowest_transfer(problem, from, to, cost.cut[s]) == slowest);
+  }
 }
 
 // Twenty nodes of four devices, a pipeline along each: twenty replicas, one of them slow.
