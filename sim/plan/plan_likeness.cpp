@@ -16,15 +16,23 @@
 namespace stagecraft {
 namespace {
 
-// Buffers that replicas of a stage reduce or gather at a time; some of them perhaps never.
-std::vector<Bytes> buffers_of(const StageCost& cost) {
-  std::vector<Bytes> buffers = {cost.gradients, cost.replicas.front().memory.weights};
-  for (const GradientBucket& bucket : cost.buckets) {
-    buffers.push_back(bucket.bytes);
-  }
+// Buffers that replicas of a stage exchange at a time by collectives of a kind, as task graphs have them.
+std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const Sharding& sharding) {
+  const bool gathers = kind == CollectiveKind::all_gather;
+  std::vector<Bytes> buffers;
   for (const ShardUnit& unit : cost.units) {
-    buffers.push_back(unit.weights);
-    buffers.push_back(unit.gradients);
+    buffers.push_back(gathers ? unit.weights : unit.gradients);
+  }
+  if (gathers && !sharding.gathers_units()) {
+    buffers.push_back(cost.replicas.front().memory.weights);
+  } else if (!gathers && cost.units.empty()) {
+    buffers.push_back(cost.gradients);
+    for (const GradientBucket& bucket : cost.buckets) {
+      buffers.push_back(bucket.bytes);
+    }
+    if (cost.buckets.size() > 1) { // then never all at once
+      buffers.erase(buffers.begin());
+    }
   }
   return buffers;
 }
@@ -225,7 +233,8 @@ private:
         }
         for (const CollectiveKind kind : kinds) {
           const Colour colour = mixed(mixed(kReduction, static_cast<Colour>(s)), static_cast<Colour>(rank));
-          add_collectives(mixed(colour, static_cast<Colour>(kind)), kind, members, buffers_of(cost_.stages[s]));
+          add_collectives(mixed(colour, static_cast<Colour>(kind)), kind, members,
+                          buffers_of(cost_.stages[s], kind, problem_.training.sharding));
         }
       }
     }

@@ -7,6 +7,7 @@
 #include "sim/app/common/infeasible_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
+#include "sim/base/count_of.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
@@ -57,6 +58,14 @@ std::optional<Timeline> other_timeline(int iterations, const Study& study, const
   return std::move(study.engine->replay({&request, 1}).front());
 }
 
+// What of the devices is simulated and shown, where it is not all of them; else "".
+std::string folded_sentence(const Run& run) {
+  return run.classes.empty() ? ""
+                             : "Folded: of " + count_of(run.devices.size(), "device") + " " +
+                                   std::to_string(run.classes.size()) + " are simulated and shown, each for up to " +
+                                   std::to_string(run.folded_replicas) + " that are alike; --unfold simulates all.\n";
+}
+
 ExitStatus run(const ReplayCommand& options) {
   GivenStudy given = study_of_model(options.model, settings_of(options.settings, options.model));
   const Study& study = given.study;
@@ -98,7 +107,7 @@ ExitStatus run(const ReplayCommand& options) {
     for (const std::string& sentence : comparison.verdict) {
       text += sentence + "\n";
     }
-    text += memory_sentence(memory) + "\n";
+    text += memory_sentence(memory) + "\n" + folded_sentence(one.run);
     for (const std::string& noted : remarks_of(one.run)) {
       text += "Note: " + noted + ".\n";
     }
