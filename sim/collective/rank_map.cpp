@@ -73,13 +73,6 @@ private:
   int steps_ = 0;
 };
 
-// Switches join all devices alike, and then their own order is as good as any.
-bool has_mesh(const Platform& platform) {
-  const auto is_device = [&](int vertex) { return platform.vertices[vertex].kind == Vertex::Kind::device; };
-  return std::any_of(platform.links.begin(), platform.links.end(),
-                     [&](const Link& link) { return is_device(link.from) && is_device(link.to); });
-}
-
 // Places of ranks of a node of which each has another NIC.
 std::vector<int> entries_of(const std::vector<DeviceId>& node, DeviceId elsewhere, Router& router) {
   std::set<LinkId> seen;
@@ -93,6 +86,22 @@ std::vector<int> entries_of(const std::vector<DeviceId>& node, DeviceId elsewher
 }
 
 } // namespace
+
+std::vector<int> lie_of(const std::vector<DeviceId>& devices, Router& router) {
+  std::map<int, int> order; // of nodes
+  for (const DeviceId device : devices) {
+    order.emplace(router.platform().devices[device].node, 0);
+  }
+  int next = 0;
+  for (auto& [node, at] : order) {
+    at = next++;
+  }
+  std::vector<int> lie;
+  for (const DeviceId device : devices) {
+    lie.insert(lie.end(), {router.place_of(device), order.at(router.platform().devices[device].node)});
+  }
+  return lie;
+}
 
 LinkId nic_of(DeviceId from, DeviceId to, Router& router) {
   const Platform& platform = router.platform();
@@ -143,7 +152,7 @@ RankMap map_ranks(const std::vector<DeviceId>& devices, Router& router) {
     by_node[router.platform().devices[device].node].push_back(device);
   }
   constexpr std::size_t kMostSearched = 64; // ranks of a node; their pairs are looked at one by one
-  const bool mesh = has_mesh(router.platform());
+  const bool mesh = router.has_mesh(); // switches join all devices alike, and then their own order is as good as any
   RankMap map;
   for (auto& [number, node] : by_node) {
     std::sort(node.begin(), node.end());

@@ -25,6 +25,10 @@ struct RankMap {
 /// order whose slowest hop is the fastest.
 RankMap map_ranks(const std::vector<DeviceId>& devices, Router& router);
 
+/// How devices lie to each other: their places, and whose nodes come first. Groups for which this is the same exchange
+/// data in the same ways, over links that differ in their numbers alone.
+std::vector<int> lie_of(const std::vector<DeviceId>& devices, Router& router);
+
 /// The first link into the network between nodes on the way from one device to another; -1 where there is none.
 LinkId nic_of(DeviceId from, DeviceId to, Router& router);
 

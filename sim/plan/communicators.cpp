@@ -39,13 +39,13 @@ private:
 std::vector<DeviceId> devices_of(const StageCost& stage, std::size_t first, std::size_t step, std::size_t count) {
   std::vector<DeviceId> devices;
   for (std::size_t i = 0; i < count; ++i) {
-    devices.push_back(stage.replicas[first + i * step].device);
+    devices.push_back(stage.device(first + i * step));
   }
   return devices;
 }
 
 std::size_t replicas_of(const StageCost& stage) {
-  return stage.replicas.size() / static_cast<std::size_t>(stage.tensor_parallel);
+  return stage.size() / static_cast<std::size_t>(stage.tensor_parallel);
 }
 
 } // namespace
@@ -56,9 +56,9 @@ std::vector<std::vector<DeviceId>> norm_groups(const PlanCost& cost, bool shards
                                  [&](const StageCost& stage) { return replicas_of(stage) == replicas; });
   std::vector<std::vector<DeviceId>> groups(alike && !shards_optimizer ? replicas : 1);
   for (const StageCost& stage : cost.stages) {
-    const std::size_t size = stage.replicas.size() / groups.size();
-    for (std::size_t i = 0; i < stage.replicas.size(); ++i) {
-      groups[i / size].push_back(stage.replicas[i].device);
+    const std::size_t size = stage.size() / groups.size();
+    for (std::size_t i = 0; i < stage.size(); ++i) {
+      groups[i / size].push_back(stage.device(i));
     }
   }
   for (std::vector<DeviceId>& group : groups) {
@@ -74,10 +74,10 @@ std::map<DeviceId, int> communicators_of(const PlanCost& cost, bool clips_gradie
     const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
     const std::size_t replicas = replicas_of(stage);
     for (const Axis axis : kPassAxes) {
-      for (const auto& places : team_places(stage.axes, axis, stage.replicas.size())) {
+      for (const auto& places : team_places(stage.axes, axis, stage.size())) {
         std::vector<DeviceId> devices;
         for (const std::int32_t place : places) {
-          devices.push_back(stage.replicas[place].device);
+          devices.push_back(stage.device(place));
         }
         groups.add(Purpose::pass, std::move(devices));
       }
@@ -99,8 +99,8 @@ std::map<DeviceId, int> communicators_of(const PlanCost& cost, bool clips_gradie
   std::vector<DeviceId> pipeline;
   for (const StageEdge& edge : cost.edges) {
     for (const int stage : {edge.from, edge.to}) {
-      for (const ReplicaCost& replica : cost.stages[stage].replicas) {
-        pipeline.push_back(replica.device);
+      for (std::size_t i = 0; i < cost.stages[stage].size(); ++i) {
+        pipeline.push_back(cost.stages[stage].device(i));
       }
     }
   }

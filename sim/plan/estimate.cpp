@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "sim/collective/algorithm.hpp"
 #include "sim/plan/communicators.hpp"
@@ -23,18 +24,63 @@ std::map<DeviceId, Seconds> busy_by_device(const PlanCost& cost) {
   return busy;
 }
 
+// Devices of a stage with the same rank, at the same place of nodes that are alike: by their nodes.
+struct LikeDevices {
+  int rank = 0, place = 0;
+  std::map<int, DeviceId> in_node;
+};
+
+std::vector<LikeDevices> like_devices(const Problem& problem, const StageCost& stage) {
+  std::map<std::pair<int, int>, LikeDevices> alike;
+  for (std::size_t i = 0; i < stage.size(); ++i) {
+    const DeviceId device = stage.device(i);
+    const std::pair<int, int> key{stage.rank(i), problem.router.place_of(device)};
+    LikeDevices& devices = alike.try_emplace(key, LikeDevices{key.first, key.second, {}}).first->second;
+    devices.in_node.emplace(problem.platform.devices[device].node, device);
+  }
+  std::vector<LikeDevices> list;
+  for (auto& [key, devices] : alike) {
+    list.push_back(std::move(devices));
+  }
+  return list;
+}
+
+// Two different devices, of one group each, in one node and in two, where there are such: all others have routes like
+// theirs.
+std::vector<std::pair<DeviceId, DeviceId>> unlike_pairs(const LikeDevices& one, const LikeDevices& other) {
+  std::vector<std::pair<DeviceId, DeviceId>> pairs;
+  const auto& [node, device] = *one.in_node.begin();
+  const auto elsewhere = std::find_if(other.in_node.begin(), other.in_node.end(),
+                                      [at = node](const auto& entry) { return entry.first != at; });
+  if (elsewhere != other.in_node.end()) {
+    pairs.emplace_back(device, elsewhere->second);
+  } else if (one.in_node.size() > 1) {
+    pairs.emplace_back(one.in_node.rbegin()->second, other.in_node.begin()->second);
+  }
+  const auto together = std::find_if(one.in_node.begin(), one.in_node.end(), [&](const auto& entry) {
+    const auto found = other.in_node.find(entry.first);
+    return found != other.in_node.end() && found->second != entry.second;
+  });
+  if (together != one.in_node.end()) {
+    pairs.emplace_back(together->second, other.in_node.at(together->first));
+  }
+  return pairs;
+}
+
 } // namespace
 
 Seconds slowest_transfer(const Problem& problem, const StageCost& from, const StageCost& to, Bytes bytes) {
+  const std::vector<LikeDevices> senders = like_devices(problem, from), receivers = like_devices(problem, to);
   Seconds worst;
-  for (std::size_t i = 0; i < from.replicas.size(); ++i) {
-    for (std::size_t j = 0; j < to.replicas.size(); ++j) {
-      const DeviceId sender = from.replicas[i].device;
-      const DeviceId receiver = to.replicas[j].device;
+  for (const LikeDevices& sender : senders) {
+    for (const LikeDevices& receiver : receivers) {
       const double part =
-          std::max(part_sent(from, from.rank(i), to, to.rank(j)), part_sent(to, to.rank(j), from, from.rank(i)));
-      if (sender != receiver && part > 0) {
-        worst = std::max(worst, problem.path(sender, receiver).time(bytes * part));
+          std::max(part_sent(from, sender.rank, to, receiver.rank), part_sent(to, receiver.rank, from, sender.rank));
+      if (part <= 0) {
+        continue;
+      }
+      for (const auto& [one, other] : unlike_pairs(sender, receiver)) {
+        worst = std::max(worst, problem.path(one, other).time(bytes * part));
       }
     }
   }

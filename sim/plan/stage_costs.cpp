@@ -428,7 +428,21 @@ double largest_share(const Stage& stage) {
   return largest;
 }
 
-StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
+// A stage with those of its replicas that are simulated.
+Stage simulated_of(const Stage& stage, const StageFold& fold) {
+  Stage simulated = stage;
+  simulated.devices.clear();
+  simulated.shares.clear();
+  for (const std::int32_t replica : fold.first) {
+    const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
+    simulated.devices.insert(simulated.devices.end(), first, first + stage.tensor_parallel);
+  }
+  return simulated;
+}
+
+// `fold`: whose costs are wanted; null: those of all replicas.
+StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures,
+                     const StageFold* fold) {
   const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axes(), largest_share(stage));
   const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
   const Held held = held_by(problem, stage, split);
@@ -443,18 +457,22 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     cost.zero = problem.training.sharding.zero;
     cost.sharing = sharing_replicas(problem.training, stage);
   }
+  if (fold != nullptr) {
+    cost.devices = stage.devices;
+  }
   if (figures == Figures::all) {
-    cost.teams = teams_of(problem, stage);
+    cost.teams = teams_of(problem, fold != nullptr ? simulated_of(stage, *fold) : stage);
   }
   ReplicaTimes known(problem, stage, split);
-  for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
+  for (std::size_t at = 0; at < (fold != nullptr ? fold->first.size() : stage.replicas()); ++at) {
+    const std::size_t replica = fold != nullptr ? static_cast<std::size_t>(fold->first[at]) : at;
     const double share = stage.share(replica);
     const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
     const std::vector<DeviceId> devices(first, first + stage.tensor_parallel);
     Sums times;
     Seconds terms;
     if (figures == Figures::all) {
-      times = known.of(replica, devices, cost.teams.slowest(replica * devices.size(), devices.size()));
+      times = known.of(replica, devices, cost.teams.slowest(at * devices.size(), devices.size()));
       if (times.passes != nullptr) {
         cost.groups.push_back({times.passes});
         terms = times.passes->terms.seconds;
@@ -491,12 +509,13 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
   return cost;
 }
 
-PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures) {
+PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, const Fold* fold = nullptr) {
   PlanCost cost;
   cost.stages.resize(plan.stages.size());
   const Borders borders = cross_borders(problem, stage_of_operator(problem, plan), cost);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    cost.stages[s] = cost_stage(problem, plan.stages[s], borders.incoming[s], borders.outgoing[s], figures);
+    cost.stages[s] = cost_stage(problem, plan.stages[s], borders.incoming[s], borders.outgoing[s], figures,
+                                fold != nullptr ? &fold->stages[s] : nullptr);
   }
   return cost;
 }
@@ -543,6 +562,12 @@ void recompute_as_trained(const Problem& problem, Stage& stage) {
 }
 
 PlanCost cost_plan(const Problem& problem, const Plan& plan) { return cost_plan(problem, plan, Figures::all); }
+
+PlanCost cost_plan(const Problem& problem, const Plan& plan, Fold fold) {
+  PlanCost cost = cost_plan(problem, plan, Figures::all, &fold);
+  cost.fold = std::make_shared<const Fold>(std::move(fold));
+  return cost;
+}
 
 PlanCost cost_memory(const Problem& problem, const Plan& plan) { return cost_plan(problem, plan, Figures::memory); }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/plan/fold.hpp"
 #include "sim/plan/group_passes.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
@@ -47,9 +48,10 @@ struct TensorGroup {
 };
 
 struct StageCost {
-  std::vector<ReplicaCost> replicas; ///< one per device, in the order of Stage::devices
+  std::vector<ReplicaCost> replicas; ///< one per device, in the order of Stage::devices; of those that are simulated
   std::vector<TensorGroup> groups;   ///< [replica]; none where no device exchanges data in its passes
-  Teams teams;                       ///< of devices that do
+  Teams teams;                       ///< of devices that do, among those that are simulated
+  std::vector<DeviceId> devices;     ///< of all replicas, where not all are simulated; else empty
   Bytes gradients;                   ///< bytes per shard, reduced over the replicas once per iteration
   Bytes expert_gradients;            ///< the same of experts, over the replicas that have the same ones
   std::vector<GradientBucket>
@@ -63,6 +65,9 @@ struct StageCost {
   double border_part = 1; ///< the part that a device has of each tensor at the stage's borders: 1, or its own tokens
   bool in_turn = false;   ///< as in the stage
 
+  /// Devices of all replicas, also of those that are not simulated.
+  std::size_t size() const { return devices.empty() ? replicas.size() : devices.size(); }
+  DeviceId device(std::size_t at) const { return devices.empty() ? replicas[at].device : devices[at]; }
   int rank(std::size_t device) const { return static_cast<int>(device) % tensor_parallel; }
   /// The group of a device; null for a device that is a replica by itself.
   const TensorGroup* group_of(std::size_t device) const {
@@ -84,6 +89,7 @@ struct PlanCost {
   std::vector<StageCost> stages;
   std::vector<StageEdge> edges; ///< sorted by from, to
   std::vector<Bytes> cut;       ///< [n]: bytes that cross from stages 0 … n to later ones; one less than stages
+  std::shared_ptr<const Fold> fold = nullptr; ///< what the replicas stand for; null: each for itself
 };
 
 /// Sets what the stage recomputes according to the training.
@@ -91,6 +97,9 @@ void recompute_as_trained(const Problem& problem, Stage& stage);
 
 /// Costs of a valid plan (check_plan). Times are infinite if a device lacks a kernel.
 PlanCost cost_plan(const Problem& problem, const Plan& plan);
+
+/// The same of the replicas alone that are simulated.
+PlanCost cost_plan(const Problem& problem, const Plan& plan, Fold fold);
 
 /// The same without times, which are 0: all that a check of memory needs.
 PlanCost cost_memory(const Problem& problem, const Plan& plan);

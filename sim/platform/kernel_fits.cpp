@@ -34,18 +34,17 @@ Place place_of(const std::vector<double>& nodes, double value) {
   return {static_cast<std::size_t>(below - nodes.begin()), (value - *below) / (*above - *below)};
 }
 
-// Multilinear interpolation at logarithms of the axes' features, one axis after the other. `offset` is the number of
-// the node chosen by the axes before.
-double interpolate(const ResidualGrid& grid, const std::vector<double>& logarithms, std::size_t axis = 0,
+// Multilinear interpolation at places on the axes, one axis after the other. `offset` is the number of the node chosen
+// by the axes before.
+double interpolate(const ResidualGrid& grid, const std::vector<Place>& places, std::size_t axis = 0,
                    std::size_t offset = 0) {
   if (axis == grid.axes.size()) {
     return grid.values[offset];
   }
-  const std::vector<double>& nodes = grid.axes[axis].nodes;
-  const Place place = place_of(nodes, logarithms[axis]);
-  const std::size_t first = offset * nodes.size() + place.below;
-  const double below = place.above_share < 1 ? interpolate(grid, logarithms, axis + 1, first) : 0;
-  const double above = place.above_share > 0 ? interpolate(grid, logarithms, axis + 1, first + 1) : 0;
+  const Place place = places[axis];
+  const std::size_t first = offset * grid.axes[axis].nodes.size() + place.below;
+  const double below = place.above_share < 1 ? interpolate(grid, places, axis + 1, first) : 0;
+  const double above = place.above_share > 0 ? interpolate(grid, places, axis + 1, first + 1) : 0;
   return below * (1 - place.above_share) + above * place.above_share;
 }
 
@@ -181,11 +180,11 @@ Seconds time_of(const Roofline& roofline, const Kernel& kernel) {
 }
 
 Seconds time_of(const ResidualGrid& grid, const Kernel& kernel, double processors) {
-  std::vector<double> logarithms;
+  std::vector<Place> places;
   for (const GridAxis& axis : grid.axes) {
-    logarithms.push_back(std::log(feature(axis.feature, kernel, processors)));
+    places.push_back(place_of(axis.nodes, std::log(feature(axis.feature, kernel, processors))));
   }
-  const double residual = interpolate(grid, logarithms) + sum_of(grid.corrections, kernel, processors);
+  const double residual = interpolate(grid, places) + sum_of(grid.corrections, kernel, processors);
   return time_of(grid.base, kernel) * std::exp(residual);
 }
 
@@ -299,39 +298,42 @@ FeatureRange range_of(FeatureId id, const SizedRange& range, double processors) 
 
 // The least value of the grid's interpolation between two logarithms on each axis: a function that is linear along each
 // axis between its nodes takes it at a node or at an end.
-double least_interpolated(const ResidualGrid& grid, const std::vector<FeatureRange>& between,
-                          std::vector<double>& logarithms) {
-  const std::size_t axis = logarithms.size();
+double least_interpolated(const ResidualGrid& grid, const std::vector<std::vector<Place>>& looked_at,
+                          std::vector<Place>& places, std::size_t axis = 0) {
   if (axis == grid.axes.size()) {
-    return interpolate(grid, logarithms);
+    return interpolate(grid, places);
   }
   double least = std::numeric_limits<double>::infinity();
-  const auto look = [&](double logarithm) {
-    logarithms.push_back(logarithm);
-    least = std::min(least, least_interpolated(grid, between, logarithms));
-    logarithms.pop_back();
-  };
-  look(between[axis].low);
-  if (between[axis].high > between[axis].low) {
-    look(between[axis].high);
-  }
-  for (const double node : grid.axes[axis].nodes) {
-    if (node > between[axis].low && node < between[axis].high) {
-      look(node);
-    }
+  for (const Place& place : looked_at[axis]) {
+    places[axis] = place;
+    least = std::min(least, least_interpolated(grid, looked_at, places, axis + 1));
   }
   return least;
 }
 
+// The places on an axis at which the interpolation may be least: both ends and the nodes between them.
+std::vector<Place> places_between(const std::vector<double>& nodes, const FeatureRange& between) {
+  std::vector<Place> places = {place_of(nodes, between.low)};
+  if (between.high > between.low) {
+    places.push_back(place_of(nodes, between.high));
+  }
+  for (const double node : nodes) {
+    if (node > between.low && node < between.high) {
+      places.push_back(place_of(nodes, node));
+    }
+  }
+  return places;
+}
+
 // The roofline per size is least at the high end; the residual may be least anywhere.
 double least_of(const ResidualGrid& grid, const SizedRange& range, double processors) {
-  std::vector<FeatureRange> between;
+  std::vector<std::vector<Place>> looked_at;
   for (const GridAxis& axis : grid.axes) {
     const FeatureRange values = range_of(axis.feature, range, processors);
-    between.push_back({std::log(values.low), std::log(values.high)});
+    looked_at.push_back(places_between(axis.nodes, {std::log(values.low), std::log(values.high)}));
   }
-  std::vector<double> logarithms;
-  double residual = least_interpolated(grid, between, logarithms);
+  std::vector<Place> places(grid.axes.size());
+  double residual = least_interpolated(grid, looked_at, places);
   for (const FitTerm& term : grid.corrections) {
     const FeatureRange values = range_of(term.feature, range, processors);
     residual += term.coefficient * (term.coefficient > 0 ? values.low : values.high);

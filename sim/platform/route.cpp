@@ -40,6 +40,8 @@ Router::Router(const Platform& platform)
     const auto from = static_cast<size_t>(platform.links[link].from);
     outgoing_[from].push_back(static_cast<LinkId>(link));
     const Vertex::Kind tail = platform.vertices[from].kind;
+    const Vertex::Kind head = platform.vertices[static_cast<size_t>(platform.links[link].to)].kind;
+    has_mesh_ = has_mesh_ || (tail == Vertex::Kind::device && head == Vertex::Kind::device);
     if (tail != Vertex::Kind::device && tail != Vertex::Kind::disk) { // no route passes through a device or a disk
       incoming_[static_cast<size_t>(platform.links[link].to)].push_back(static_cast<LinkId>(link));
     }
@@ -55,9 +57,47 @@ const Route* Router::find(DeviceId from, DeviceId to) {
   const long key = static_cast<long>(from) * static_cast<long>(platform_.devices.size()) + to;
   const auto [entry, added] = routes_.try_emplace(key);
   if (added) {
-    entry->second = make_route(from, to);
+    std::optional<Route> route = like_nodes() != nullptr ? like_route(from, to) : make_route(from, to);
+    routes_[key] = std::move(route); // meanwhile another one may have moved the entry
   }
-  return entry->second ? &*entry->second : nullptr;
+  const std::optional<Route>& route = added ? routes_[key] : entry->second;
+  return route ? &*route : nullptr;
+}
+
+// Few nodes are searched sooner than compared.
+const LikeNodes* Router::like_nodes() {
+  constexpr size_t kFew = 16;
+  if (!like_nodes_ && platform_.nodes.size() > kFew) {
+    like_nodes_.emplace(platform_);
+  }
+  return like_nodes_ ? &*like_nodes_ : nullptr;
+}
+
+int Router::place_of(DeviceId device) { return like_nodes() != nullptr ? like_nodes_->place_of(device) : device; }
+
+// The route between the first devices that were asked for at these places, in the nodes of these two.
+std::optional<Route> Router::like_route(DeviceId from, DeviceId to) {
+  const auto node_of_device = [&](DeviceId device) { return platform_.devices[static_cast<size_t>(device)].node; };
+  const int from_node = node_of_device(from), to_node = node_of_device(to);
+  const auto [entry, added] = searched_.try_emplace(
+      {like_nodes_->place_of(from), like_nodes_->place_of(to), from_node == to_node}, std::pair{from, to});
+  if (added) {
+    return make_route(from, to);
+  }
+  const Route* known = find(entry->second.first, entry->second.second);
+  if (known == nullptr) {
+    return std::nullopt;
+  }
+  const int known_from = node_of_device(entry->second.first);
+  Route route = *known;
+  for (Leg& leg : route.legs) {
+    for (LinkId& link : leg.links) {
+      if (const int node = like_nodes_->node_of(link); node >= 0) {
+        link = like_nodes_->link_at(node == known_from ? from_node : to_node, link);
+      }
+    }
+  }
+  return route;
 }
 
 std::optional<Leg> Router::from_host(DeviceId to) {

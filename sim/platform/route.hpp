@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "sim/platform/like_nodes.hpp"
 #include "sim/platform/platform.hpp"
 
 namespace stagecraft {
@@ -59,8 +63,17 @@ public:
   std::optional<Leg> from_host(DeviceId to);
   /// cost_of(find(from, to)); std::logic_error where there is no route, which loaders rule out.
   PathCost cost(DeviceId from, DeviceId to);
+  /// Routes between devices at the same places, in one node or in two, differ in the numbers of links alone. Where
+  /// nodes are few each device is a place of its own.
+  int place_of(DeviceId device);
+  /// Whether any link joins two devices directly.
+  bool has_mesh() const { return has_mesh_; }
+
+  /// Which nodes are alike; null where they are few.
+  const LikeNodes* like_nodes();
 
 private:
+  std::optional<Route> like_route(DeviceId from, DeviceId to);
   std::optional<Leg> find_leg(int from_vertex, int to_vertex);
   std::optional<Route> make_route(DeviceId from, DeviceId to);
   int node_of(int vertex) const;
@@ -78,10 +91,14 @@ private:
   };
 
   const Platform& platform_;
+  bool has_mesh_ = false;
   std::vector<std::vector<LinkId>> outgoing_; ///< per vertex
   std::vector<std::vector<LinkId>> incoming_; ///< per vertex, from hosts and switches: nothing passes through a device
   std::vector<int> host_vertex_;              ///< per node
   std::unordered_map<long, std::optional<Route>> routes_;
+  std::optional<LikeNodes> like_nodes_; ///< once asked for, where nodes are many
+  /// Places, and whether in one node -> the ends of the route that was searched.
+  std::map<std::tuple<int, int, bool>, std::pair<DeviceId, DeviceId>> searched_;
   std::vector<Label> labels_;          ///< per vertex, for the current search
   std::vector<LinkId> shortest_links_; ///< links on shortest paths to the target, for the current search
 };

@@ -7,6 +7,25 @@
 
 namespace stagecraft {
 
+namespace {
+
+// Whether a leg alone wants more of a link than it carries, since it stands for several that meet there.
+bool overfills(const Leg& leg, const Platform& platform) {
+  constexpr double kRounding = 1e-12;
+  for (std::size_t first = 0, end = 0; first < leg.links.size(); first = end) { // equal ones follow one another
+    while (end < leg.links.size() && leg.links[end] == leg.links[first]) {
+      ++end;
+    }
+    const double wanted = static_cast<double>(end - first) * leg.bandwidth.value;
+    if (wanted > platform.links[static_cast<std::size_t>(leg.links[first])].bandwidth.value * (1 + kRounding)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace
+
 SharedFlows::SharedFlows(const TaskGraph& graph, const Platform& platform) : graph_(graph) {
   channels_.resize(graph.channels);
   find_contended(graph, platform);
@@ -24,9 +43,11 @@ void SharedFlows::find_contended(const TaskGraph& graph, const Platform& platfor
   for (const Work& one : graph.works) {
     if (one.transfers() && one.bytes >= 1) {
       const std::int32_t sender = one.channel >= 0 ? one.channel : kSeveral; // those of no channel may meet each other
-      for (const LinkId link : graph.legs[one.leg].links) {
+      const Leg& leg = graph.legs[one.leg];
+      const bool stands_for_several = !graph.folded.devices.empty() && overfills(leg, platform);
+      for (const LinkId link : leg.links) {
         std::int32_t& by = crossed_by[link];
-        by = by == kNobody || by == sender ? sender : kSeveral;
+        by = (by == kNobody || by == sender) && !stands_for_several ? sender : kSeveral;
       }
     }
   }

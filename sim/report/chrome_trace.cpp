@@ -12,6 +12,7 @@
 
 #include "sim/schedule/task_graph/communication_axis.hpp"
 #include "sim/timeline/critical_path.hpp"
+#include "sim/timeline/device_names.hpp"
 #include "sim/timeline/memory.hpp"
 
 namespace stagecraft {
@@ -58,8 +59,9 @@ public:
   /// Appends to `text`. Process ids and arrow numbers start from `group`, and processes carry the timeline's name.
   TraceWriter(const TaskGraph& graph, const NamedTimeline& named, int group, const Platform& platform,
               std::string& text)
-      : graph_(graph), timeline_(named.timeline), platform_(platform), tasks_(graph.tasks()), text_(text),
-        prefix_(named.name.empty() ? "" : named.name + ": "), group_(group), critical_(timeline_.start.size(), false) {
+      : graph_(graph), timeline_(named.timeline), platform_(platform), names_(device_names(graph, platform)),
+        tasks_(graph.tasks()), text_(text), prefix_(named.name.empty() ? "" : named.name + ": "), group_(group),
+        critical_(timeline_.start.size(), false) {
     for (const PathStep& step : critical_path(graph, timeline_)) {
       critical_[step.entry] = true;
     }
@@ -134,7 +136,7 @@ private:
             nanoseconds(timeline_.finish[entry])};
   }
 
-  const std::string& device_name(std::size_t device) const { return platform_.devices[graph_.devices[device]].name; }
+  const std::string& device_name(std::size_t device) const { return names_[device]; }
 
   void collect_axes() {
     const bool few = graph_.devices.size() <= kMostDevicesWithTracks;
@@ -390,6 +392,7 @@ private:
   const TaskGraph& graph_;
   const Timeline& timeline_;
   const Platform& platform_;
+  std::vector<std::string> names_; // [device]
   std::size_t tasks_;
   std::string& text_;
   std::string prefix_;

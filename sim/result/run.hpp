@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -139,11 +140,19 @@ struct MeasuredRun {
   /// The least bottleneck of any pipeline of one stage per device that fits under this schedule, where `optimal` ran
   /// and proved it.
   std::optional<Seconds> optimal_bottleneck;
-  int folded_replicas = 1;
+  int folded_replicas = 1; ///< the most that one simulated replica stands for
+  /// Devices that are alike, by their places in `devices`, the simulated one first; empty: each is simulated.
+  std::vector<std::vector<std::int32_t>> classes;
+  bool per_device = false; ///< results list the figures of each device, however many there are
   std::string busiest_link;
   double busiest_link_share = 0;
   double replay_seconds = 0; ///< of this program; not deterministic
 
+  /// Whether results list the figures of each device. Those of the classes say the same.
+  bool lists_devices() const {
+    constexpr std::size_t kMost = 64;
+    return per_device || devices.size() <= kMost;
+  }
   /// Whether every gradient is of the weights that it updates, as in training without a pipeline. An asynchronous
   /// schedule is not, also where it has one stage alone, since it may step several times an iteration.
   bool is_exact() const { return staleness.empty(); }

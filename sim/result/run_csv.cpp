@@ -35,8 +35,8 @@ constexpr std::array kTexts = {
 
 std::string csv_figure(const Metric& metric, const Run& run) {
   if (metric.per_device != nullptr) {
-    std::string list;
-    for (const double value : metric.per_device(run)) {
+    std::string list; // empty beyond 64 devices
+    for (const double value : run.lists_devices() ? metric.per_device(run) : std::vector<double>{}) {
       list += (list.empty() ? "" : ";") + csv_cell(value);
     }
     return list;

@@ -98,6 +98,37 @@ Json prices_of(const Run& run) {
   return list;
 }
 
+// Devices that are alike, with the figures of one of them; each device by itself where figures are not listed by device
+// and nothing is alike. Null where the lists say as much.
+Json classes_of(const Run& run) {
+  std::vector<std::vector<std::int32_t>> classes = run.classes;
+  if (classes.empty() && !run.lists_devices()) {
+    for (std::size_t device = 0; device < run.devices.size(); ++device) {
+      classes.push_back({static_cast<std::int32_t>(device)});
+    }
+  }
+  if (classes.empty()) {
+    return {};
+  }
+  std::vector<std::pair<std::string, std::vector<double>>> figures;
+  for (const Metric& metric : kMetrics) {
+    if (metric.per_device != nullptr && metric.is_key()) {
+      figures.emplace_back(metric.path(), metric.per_device(run));
+    }
+  }
+  Json list = Json::array();
+  for (const std::vector<std::int32_t>& alike : classes) {
+    Json& one = list.emplace_back(Json{{"devices", Json::array()}, {"count", alike.size()}});
+    for (const std::int32_t device : alike) {
+      one["devices"].push_back(run.devices[static_cast<std::size_t>(device)]);
+    }
+    for (const auto& [key, values] : figures) {
+      one[key] = values[static_cast<std::size_t>(alike.front())];
+    }
+  }
+  return list;
+}
+
 Json shares_of(const CostBasis& basis) {
   Json json = Json::object();
   for (std::size_t source = 0; source < basis.shares.size(); ++source) {
@@ -121,16 +152,15 @@ struct Part {
   Json (*of)(const Run& run);
 };
 constexpr std::array kParts = {
-    Part{&metric("data_stall_seconds"), "loader", loader_of},
-    Part{&metric("energy_joules"), "energy", energy_of},
-    Part{&metric("assumed_cost_share"), "prices", prices_of},
-    Part{&metric("over_bound"), "objective", objective_of},
+    Part{&metric("data_stall_seconds"), "loader", loader_of}, Part{&metric("energy_joules"), "energy", energy_of},
+    Part{&metric("assumed_cost_share"), "prices", prices_of}, Part{&metric("over_bound"), "objective", objective_of},
+    Part{&metric("folded_replicas"), "classes", classes_of},
 };
 
 // The JSON value of a metric of a feasible run; null for NaN and infinity.
 Json json_figure(const Metric& metric, const Run& run) {
   if (metric.per_device != nullptr) {
-    return metric.per_device(run);
+    return run.lists_devices() ? Json(metric.per_device(run)) : Json();
   }
   const double value = metric.value(run);
   return metric.shape == MetricShape::count ? Json(static_cast<long>(value)) : Json(value);

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/collective/rank_map.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/plan/tensor_parallel.hpp"
@@ -92,20 +95,26 @@ public:
   GroupCost(const Problem& problem, const TensorSplit& split, const Groups& groups)
       : problem_(problem), split_(split), alone_(groups.axes(0).alone()), ranks_(groups.mesh.context.ranks),
         unlike_(problem.platform.types.size()) {
+    std::set<std::pair<int, std::vector<int>>> seen; // type, and how a group's devices lie
     for (std::size_t rank = 0; rank < groups.devices.size() && !alone_; ++rank) {
+      const int type = problem.type_index(groups.leader[rank]);
+      std::vector<AxisGroups>& unlike = unlike_[type];
       const StageAxes axes = groups.axes(static_cast<int>(rank));
-      const Teams teams =
-          teams_of(problem, {.devices = groups.devices[rank], .tensor_parallel = axes.degree,
-                    .context = axes.context,
-                    .experts = axes.experts});
-      std::vector<AxisGroups>& unlike = unlike_[problem.type_index(groups.leader[rank])];
-      const auto tensor = static_cast<std::size_t>(axes.degree);
-      for (std::size_t first = 0; first < groups.devices[rank].size(); first += tensor) {
-        AxisGroups one = teams.slowest(first, tensor);
-        if (std::none_of(unlike.begin(), unlike.end(),
-                         [&](const AxisGroups& known) { return figures_of(known) == figures_of(one); })) {
-          unlike.push_back(std::move(one));
+      const std::vector<DeviceId>& all = groups.devices[rank];
+      // Ranks that share tokens or experts with a tensor group's.
+      const std::size_t together = static_cast<std::size_t>(axes.degree) *
+                                   std::lcm(axes.context.ranks, axes.expert_replicas());
+      for (std::size_t begin = 0; begin < all.size(); begin += together) {
+        const std::vector<DeviceId> devices(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                            all.begin() + static_cast<std::ptrdiff_t>(begin + together));
+        if (!seen.insert({type, lie_of(devices, problem.router)}).second) {
+          continue;
         }
+        const Teams teams = teams_of(problem, {.devices = devices,
+                                               .tensor_parallel = axes.degree,
+                                               .context = axes.context,
+                                               .experts = axes.experts});
+        add_unlike(teams, static_cast<std::size_t>(axes.degree), unlike);
       }
     }
   }
@@ -140,6 +149,17 @@ public:
   }
 
 private:
+  // The groups of each replica, if none is known that takes the same times.
+  static void add_unlike(const Teams& teams, std::size_t tensor, std::vector<AxisGroups>& unlike) {
+    for (std::size_t first = 0; first < teams.of.size(); first += tensor) {
+      AxisGroups one = teams.slowest(first, tensor);
+      if (std::none_of(unlike.begin(), unlike.end(),
+                       [&](const AxisGroups& known) { return figures_of(known) == figures_of(one); })) {
+        unlike.push_back(std::move(one));
+      }
+    }
+  }
+
   const Problem& problem_;
   const TensorSplit& split_;
   bool alone_;

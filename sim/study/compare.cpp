@@ -135,17 +135,23 @@ Seconds period_of(const Study& study, const TaskGraph& graph, const Platform& pl
 }
 
 // Of a winner only: each part takes a replay. Few single parts, as a group of them helps at least as much.
-std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const ComparisonResult& result) {
+std::vector<Sensitivity> sensitivities_of_winner(StudyCosts& costs, const ComparisonResult& result) {
+  const Study& study = costs.study();
   constexpr std::size_t kSingle = 8;
   const Run& best = result.comparison.runs.front();
   if (result.comparison.runs.size() < 2 || !best.feasible) {
     return {};
   }
+  constexpr std::size_t kMostWhole =
+      1024; // devices: each part takes a replay of all, of which folding knows no single one
   const Prepared& winner = result.prepared[result.of_run.front()];
+  if (!best.classes.empty() && best.devices.size() > kMostWhole) {
+    return {};
+  }
   const auto replayed = [&](const Rig& one) {
     return period_of(study, one.graph, one.platform, iterations_of(study, one.graph));
   };
-  const Rig rig{replayed_graph(study, winner), study.platform};
+  const Rig rig{whole_run(costs, winner).graph, study.platform};
   const std::vector<Part> parts = parts_of(rig.graph, rig.platform, kSingle);
   return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
 }
@@ -288,7 +294,7 @@ ComparisonResult compare(StudyMemo& memo, const CompareOptions& options) {
   const int block = block_of(result.comparison.runs.front(), study.rank); // a study has at least one run
   result.comparison.bound_holds_for = holds_for(study, scenarios, presumed_by(result.prepared, block, study.rank));
   result.comparison.verdict =
-      make_verdict(result.comparison, sensitivities_of_winner(study, result), without_barrier(memo.costs, result));
+      make_verdict(result.comparison, sensitivities_of_winner(memo.costs, result), without_barrier(memo.costs, result));
   return result;
 }
 

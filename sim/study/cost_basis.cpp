@@ -102,7 +102,8 @@ std::vector<CostBasis> cost_basis_of(StudyCosts& costs, const Prepared& prepared
     const DeviceId device = graph.devices[work.device];
     const int type = platform.devices[device].type;
     CostBasis& basis = of_type.try_emplace(type, CostBasis{.type = platform.types[type].name}).first->second;
-    const double seconds = times[index] * work.seconds.value;
+    const int devices = graph.stands_for(static_cast<std::size_t>(work.device));
+    const double seconds = devices * (times[index] * work.seconds.value);
     basis.seconds += seconds;
     const Shares& of_stage = shares.of(work, device);
     for (std::size_t source = 0; source < of_stage.size(); ++source) {

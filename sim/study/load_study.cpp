@@ -493,6 +493,8 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   }
   study.engine = &map.choice("engine", kEngines, "simgrid");
   study.detail = &map.choice("detail", kDetails, "auto");
+  study.unfold = map.boolean("unfold", false);
+  study.per_device = map.boolean("per_device", false);
   constexpr int kMostSeed = 1'000'000'000;
   study.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMostSeed, 1));
   CostModelResult cost =

@@ -103,15 +103,16 @@ Metrics measure_analytic(const Study& study, const TaskGraph& graph) {
 
 std::vector<std::string> memory_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {
   std::vector<std::string> overflows;
-  for (std::size_t i = 0; i < graph.devices.size(); ++i) {
-    const Bytes have = graph.reserve.with(platform.type_of(graph.devices[i]).memory, Bytes{0});
+  const std::span<const DeviceId> devices = graph.devices_in_use();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const Bytes have = graph.reserve.with(platform.type_of(devices[i]).memory, Bytes{0});
     const Bytes need = metrics.peak_memory[i];
     if (need > have) {
       const TaskId task = metrics.peak_task[i];
       const Action action{graph.works[graph.work[task]].kind, graph.micro_batch[task],
                           graph.works[graph.work[task]].stage};
-      overflows.push_back("'" + platform.devices[graph.devices[i]].name + "' overflows by " + to_text(need - have) +
-                          " at " + to_text(std::span(&action, 1)) + ": " + to_text(need) + " of " + to_text(have));
+      overflows.push_back("'" + platform.devices[devices[i]].name + "' overflows by " + to_text(need - have) + " at " +
+                          to_text(std::span(&action, 1)) + ": " + to_text(need) + " of " + to_text(have));
     }
   }
   return overflows;
@@ -121,7 +122,11 @@ Evaluation evaluation_of(const Platform& platform, const TaskGraph& graph, const
   if (std::vector<std::string> overflows = memory_overflows(platform, graph, metrics); !overflows.empty()) {
     return {.why_not = std::move(overflows.front())};
   }
-  return {.iteration = metrics.iteration, .devices = graph.devices, .busy = metrics.busy, .tail = metrics.tail};
+  const std::span<const DeviceId> devices = graph.devices_in_use();
+  return {.iteration = metrics.iteration,
+          .devices = {devices.begin(), devices.end()},
+          .busy = metrics.busy,
+          .tail = metrics.tail};
 }
 
 } // namespace stagecraft

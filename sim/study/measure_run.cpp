@@ -13,7 +13,7 @@ namespace {
 
 void name_devices(const Platform& platform, const TaskGraph& graph, Run& run) {
   std::vector<char> used(platform.devices.size(), 0);
-  for (const DeviceId device : graph.devices) {
+  for (const DeviceId device : graph.devices_in_use()) {
     run.devices.push_back(platform.devices[device].name);
     used[device] = 1;
   }
@@ -24,16 +24,31 @@ void name_devices(const Platform& platform, const TaskGraph& graph, Run& run) {
   }
 }
 
+// What is simulated once, by places in the list of devices.
+void list_classes(const TaskGraph& graph, Run& run) {
+  if (graph.folded.devices.empty()) {
+    return;
+  }
+  std::vector<std::vector<std::int32_t>> classes(graph.devices.size());
+  for (std::size_t device = 0; device < graph.folded.devices.size(); ++device) {
+    classes[graph.simulated(device)].push_back(static_cast<std::int32_t>(device));
+  }
+  for (const std::vector<std::int32_t>& alike : classes) {
+    run.folded_replicas = std::max(run.folded_replicas, static_cast<int>(alike.size()));
+  }
+  run.classes = std::move(classes);
+}
+
 // Prices of what is in use. Where nothing costs anything there are none.
 void name_prices(const Platform& platform, const TaskGraph& graph, Run& run) {
   if (run.metrics.cost.value <= 0) {
     return;
   }
-  for (const DeviceId device : graph.devices) {
+  for (const DeviceId device : graph.devices_in_use()) {
     const DeviceType& type = platform.type_of(device);
     add_prices(run.prices, std::array{NamedPrice{type.name, type.price}});
   }
-  for (const DeviceId device : graph.devices) {
+  for (const DeviceId device : graph.devices_in_use()) {
     const Price& price = platform.nodes[platform.devices[device].node].host.price;
     if (price.rate.value > 0) {
       add_prices(run.prices, std::array{NamedPrice{"host", price}});
@@ -75,7 +90,7 @@ Flops computed_flops(const ModelGraph& model, const Plan& plan) {
 // Nothing where the peak of a device in use is not known.
 void add_flops_utilization(const Study& study, const TaskGraph& graph, const Plan& plan, Run& run) {
   FlopsPerSecond peak;
-  for (const DeviceId device : graph.devices) {
+  for (const DeviceId device : graph.devices_in_use()) {
     const auto& one = study.platform.type_of(device).peak[static_cast<std::size_t>(study.training.precision)];
     if (!one) {
       return;
@@ -115,7 +130,9 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
   Run& run = prepared.run;
   run.metrics = measure(graph, prepared.timeline, study.platform);
   if (!prepared.brief) {
+    run.per_device = study.per_device;
     name_devices(study.platform, graph, run);
+    list_classes(graph, run);
     name_prices(study.platform, graph, run);
   }
   const std::vector<std::string> overflows = memory_overflows(study.platform, graph, run.metrics);

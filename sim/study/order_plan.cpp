@@ -5,6 +5,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
+#include "sim/plan/fold_plan.hpp"
 #include "sim/schedule/place.hpp"
 #include "sim/study/race.hpp"
 
@@ -157,6 +158,35 @@ std::variant<Schedule, Infeasible> named_schedule(StudyCosts& costs, const Sched
   return make_schedule(row, schedule_request(costs, row, problem, chunks, ordered));
 }
 
+// Whether a schedule is made without the costs of the plan.
+bool follows_numbers(const StudyCosts& costs, const Scenario& scenario, const Plan& plan) {
+  if (scenario.orders != nullptr) {
+    return true;
+  }
+  const ScheduleRow& row = *scenario.schedule;
+  const int chunks = chunks_of(row, costs.study().training.chunks);
+  const bool fits =
+      static_cast<int>(plan.stages.size()) % chunks == 0 && is_pipeline(plan, chunks, row.stage_placement);
+  return !row.timed && !row.in_turn && (fits || is_pipeline(plan, 1));
+}
+
+// Costs of what is simulated: of all replicas, where iterations overlap or devices follow orders of their own.
+void fold(StudyCosts& costs, const Problem& problem, OrderedPlan& ordered) {
+  const Schedule& schedule = ordered.schedule;
+  std::optional<PlanCost> folded;
+  if (schedule.flushes && !schedule.steps_each_micro_batch && !ordered.rank_of.empty()) {
+    folded = fold_plan({.problem = problem,
+                        .plan = ordered.plan,
+                        .clips_gradients = problem.training.clip_gradients,
+                        .shares_links = costs.study().engine->replay != replay_analytic});
+  }
+  if (folded) {
+    ordered.cost = *std::move(folded);
+  } else if (ordered.cost.stages.empty()) {
+    ordered.cost = cost_plan(problem, ordered.plan);
+  }
+}
+
 // A given schedule, or why it cannot run.
 std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Plan& plan, int micro_batches) {
   const std::vector<std::string> defects = schedule_defects(orders);
@@ -182,8 +212,9 @@ bool same_work(const Schedule& one, const Schedule& other) {
 }
 
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
-                                                 const Plan& plan) {
-  OrderedPlan ordered{plan, cost_plan(problem, plan), {}, {}};
+                                                 const Plan& plan, Folding folding) {
+  const bool first_costs = folding == Folding::off || !follows_numbers(costs, scenario, plan);
+  OrderedPlan ordered{plan, first_costs ? cost_plan(problem, plan) : PlanCost{}, {}, {}};
   auto made = scenario.orders != nullptr ? check_orders(*scenario.orders, plan, scenario.micro_batches)
                                          : named_schedule(costs, *scenario.schedule, problem, ordered);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
@@ -204,8 +235,11 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
       if (std::string lacks = missing_kernel(problem, ordered.plan); !lacks.empty()) {
         return Infeasible{std::move(lacks)};
       }
-      ordered.cost = cost_plan(problem, ordered.plan);
+      ordered.cost = first_costs ? cost_plan(problem, ordered.plan) : PlanCost{};
     }
+  }
+  if (folding == Folding::on) {
+    fold(costs, problem, ordered);
   }
   if (auto why = add_recompute(ordered, problem.training.recompute.rule)) {
     return *std::move(why);

@@ -13,8 +13,12 @@ namespace stagecraft {
 /// Whether two schedules make the same tasks of one plan.
 bool same_work(const Schedule& one, const Schedule& other);
 
-/// The plan as its schedule runs it; or why it cannot. `problem` has the costs.
+/// Whether what is alike in a plan is simulated once.
+enum class Folding { off, on };
+
+/// The plan as its schedule runs it; or why it cannot. `problem` has the costs. With folding, they are those of the
+/// replicas that are simulated.
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
-                                                 const Plan& plan);
+                                                 const Plan& plan, Folding folding = Folding::off);
 
 } // namespace stagecraft

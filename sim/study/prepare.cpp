@@ -86,6 +86,11 @@ std::string too_large(const Study& study, int micro_batches) {
          " devices are more work than a replay holds; allowed: at most 20000000 in their product";
 }
 
+// What perturbs devices one by one, or draws errors of links, needs all of them; so do loaders.
+Folding folding_of(const Study& study) {
+  return study.unfold || study.perturb || study.confidence > 0 || study.loader ? Folding::off : Folding::on;
+}
+
 // Fills in all that is known before the replay; or says why there will be none.
 std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario, const std::vector<Prepared>& earlier,
                                       Prepared& prepared) {
@@ -108,7 +113,7 @@ std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario,
   }
 
   const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
-  auto made = order_plan(costs, scenario, problem, prepared.plan);
+  auto made = order_plan(costs, scenario, problem, prepared.plan, folding_of(study));
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return *reason;
   }

@@ -7,6 +7,7 @@
 #include "sim/base/clock.hpp"
 #include "sim/base/units.hpp"
 #include "sim/replay/lockstep.hpp"
+#include "sim/study/make_graph.hpp"
 #include "sim/study/measure_graph.hpp"
 #include "sim/study/measure_run.hpp"
 #include "sim/study/prepare.hpp"
@@ -116,6 +117,21 @@ void replay(StudyCosts& costs, std::vector<Prepared>& prepared, int workers) {
 
 TaskGraph replayed_graph(const Study& study, const Prepared& prepared) {
   return prepared.drift >= 0 ? drifted(*prepared.graph, study.seed, prepared.drift) : *prepared.graph;
+}
+
+WholeRun whole_run(StudyCosts& costs, const Prepared& prepared) {
+  const Study& study = costs.study();
+  if (prepared.graph->folded.devices.empty()) {
+    return {replayed_graph(study, prepared), prepared.timeline};
+  }
+  const Problem& problem = costs.problem(prepared.run.micro_batches, prepared.recompute);
+  auto made =
+      graph_of(costs, problem, {prepared.plan, cost_plan(problem, prepared.plan), prepared.schedule, prepared.rank_of});
+  WholeRun whole{std::move(std::get<TaskGraph>(made)), {}}; // what was folded could be made
+  const ReplayRequest request{whole.graph, study.platform, prepared.timeline.iterations};
+  whole.timeline = std::move(study.engine->replay({&request, 1}).front());
+  whole.timeline.window = prepared.timeline.window;
+  return whole;
 }
 
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario) {

@@ -23,6 +23,14 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
 /// The graph whose replay the run's timeline is: the prepared one, or a draw of it whose replicas have drifted apart.
 TaskGraph replayed_graph(const Study& study, const Prepared& prepared);
 
+/// A run with every device of its plan, whether or not it was folded, and its timeline: for whoever looks at devices
+/// one by one.
+struct WholeRun {
+  TaskGraph graph;
+  Timeline timeline;
+};
+WholeRun whole_run(StudyCosts& costs, const Prepared& prepared);
+
 /// One scenario from end to end: prepared and replayed.
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario);
 

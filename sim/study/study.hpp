@@ -66,7 +66,9 @@ struct Study {
   std::uint64_t seed = 1;
   std::optional<AdaptOptions> adapt;
   std::optional<PerturbOptions> perturb;
-  int confidence = 0; ///< draws of the cost model's errors; 0: its times are taken as exact
+  bool per_device = false; ///< results list the figures of each device, also of more than 64
+  bool unfold = false;     ///< every device is simulated, also where some are alike
+  int confidence = 0;      ///< draws of the cost model's errors; 0: its times are taken as exact
 };
 
 /// What a study is read for. A comparison searches what its `training` leaves open, a run takes plain defaults.

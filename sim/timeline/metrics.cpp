@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "sim/base/end_of_equals.hpp"
 #include "sim/base/improves.hpp"
@@ -136,11 +138,23 @@ void add_host_cores(const TaskGraph& graph, const Platform& platform, Metrics& m
       energy.loaders_waiting += spins ? host.core_spin * waiting : Joules{0};
     }
   }
-  for (const DeviceId device : graph.devices) {
+  for (const DeviceId device : graph.devices_in_use()) {
     const Host& host = platform.nodes[platform.devices[device].node].host;
     energy.drivers_waiting += spins ? host.core_spin * metrics.iteration : Joules{0};
   }
   energy.hosts_dynamic = energy.loaders_busy + energy.loaders_waiting + energy.drivers_waiting;
+}
+
+// Gives links the bytes of those that stand for them, and of what has no links where it is alone.
+void unfold_bytes(const TaskGraph& graph, const std::vector<std::int32_t>& tasks, std::vector<double>& bytes) {
+  for (std::size_t link = 0; link < graph.folded.link.size(); ++link) {
+    bytes[link] = bytes[graph.folded.link[link]];
+  }
+  for (const auto& [work, links] : graph.folded.alone) {
+    for (const LinkId link : links) {
+      bytes[link] += tasks[work] * graph.works[work].bytes;
+    }
+  }
 }
 
 // Bytes that each link carries in one iteration.
@@ -155,6 +169,7 @@ std::vector<double> bytes_of_links(const TaskGraph& graph, const Platform& platf
       }
     }
   }
+  unfold_bytes(graph, tasks, bytes);
   return bytes;
 }
 
@@ -165,7 +180,7 @@ std::vector<char> vertices_in_use(const TaskGraph& graph, const Platform& platfo
     const Vertex& vertex = platform.vertices[v];
     used[v] = vertex.kind == Vertex::Kind::host ? nodes[vertex.index] : vertex.kind != Vertex::Kind::device;
   }
-  for (const DeviceId device : graph.devices) {
+  for (const DeviceId device : graph.devices_in_use()) {
     used[device] = 1;
   }
   return used;
@@ -197,14 +212,15 @@ void add_cost(const Price& price, Metrics& metrics) {
 
 void add_energy_and_cost(const TaskGraph& graph, const Platform& platform, Metrics& metrics) {
   std::vector<char> node_used(platform.nodes.size(), 0);
-  for (std::size_t i = 0; i < graph.devices.size(); ++i) {
-    const DeviceType& type = platform.type_of(graph.devices[i]);
+  const std::span<const DeviceId> devices = graph.devices_in_use();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const DeviceType& type = platform.type_of(devices[i]);
     metrics.energy.devices_idle += type.idle * metrics.iteration;
     const Seconds blocked = std::max(Seconds{0}, metrics.waiting[i] - metrics.stall[i]); // no kernel waits for a loader
     metrics.energy.devices_waiting += (type.waiting_power() - type.idle) * blocked;
     metrics.energy.devices_dynamic += (type.busy - type.idle) * metrics.busy[i];
     add_cost(type.price, metrics);
-    node_used[platform.devices[graph.devices[i]].node] = 1;
+    node_used[platform.devices[devices[i]].node] = 1;
   }
   for (std::size_t node = 0; node < platform.nodes.size(); ++node) {
     if (node_used[node] != 0) {
@@ -252,6 +268,28 @@ double length_of_window(const TaskGraph& graph, const Timeline& timeline) {
   return improves(length, own) ? own : length; // shorter, and not by rounding alone
 }
 
+// Gives each device in use the figures of the one that stands for it.
+template <class Figure> void unfold(const TaskGraph& graph, std::vector<Figure>& figures) {
+  std::vector<Figure> all;
+  all.reserve(graph.devices_in_use().size());
+  for (std::size_t device = 0; device < graph.devices_in_use().size(); ++device) {
+    all.push_back(figures[graph.simulated(device)]);
+  }
+  figures = std::move(all);
+}
+
+void unfold(const TaskGraph& graph, Metrics& metrics) {
+  if (graph.folded.devices.empty()) {
+    return;
+  }
+  for (std::vector<Seconds>* figures :
+       {&metrics.busy, &metrics.waiting, &metrics.tail, &metrics.exposed, &metrics.stall}) {
+    unfold(graph, *figures);
+  }
+  unfold(graph, metrics.peak_memory);
+  unfold(graph, metrics.peak_task);
+}
+
 } // namespace
 
 Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform& platform) {
@@ -275,15 +313,18 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
       walk_device(graph, timeline, device, iteration, last, metrics);
     }
   }
-  Seconds total;
-  Seconds largest;
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
     metrics.waiting.push_back(metrics.iteration - metrics.busy[device]);
     metrics.tail.push_back(Seconds{end - timeline.finish[base + graph.program_of(device).back()]});
-    total += metrics.busy[device];
-    largest = std::max(largest, metrics.busy[device]);
   }
-  const auto devices = static_cast<double>(graph.devices.size());
+  unfold(graph, metrics);
+  Seconds total;
+  Seconds largest;
+  for (const Seconds busy : metrics.busy) {
+    total += busy;
+    largest = std::max(largest, busy);
+  }
+  const auto devices = static_cast<double>(metrics.busy.size());
   metrics.bubble_fraction = metrics.iteration.value > 0 ? 1 - total / (devices * metrics.iteration) : 0;
   metrics.load_imbalance = total.value > 0 ? largest / (total / devices) - 1 : 0;
   metrics.tasks = static_cast<long>(graph.executed()) * timeline.iterations;

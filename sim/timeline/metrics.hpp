@@ -21,7 +21,7 @@ struct Energy {
   }
 };
 
-/// Figures of one run. Per-device vectors follow TaskGraph::devices; unused devices have no entry.
+/// Figures of one run. Per-device vectors follow TaskGraph::devices_in_use(); unused devices have no entry.
 struct Metrics {
   Seconds iteration;            ///< period of the steady state
   Seconds makespan;             ///< one iteration alone, from an empty pipeline

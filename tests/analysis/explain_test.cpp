@@ -4,6 +4,7 @@
 
 #include "sim/analysis/explain.hpp"
 #include "sim/replay/engines.hpp"
+#include "sim/study/replay_prepared.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"
@@ -195,8 +196,11 @@ TEST_CASE("the verdict and the explanation name the same part", "[explain]") {
                          "\ntraining: {global_batch: 64, micro_batches: [8]}\n"
                          "compare: {strategies: [uniform, data-parallel, antichain], schedules: [1f1b]}\n");
   const Prepared& winner = result.prepared[result.of_run.front()];
-  const Study study = test::study("model: " + model + "\nplatform: " + platform + "\n");
-  const Explanation explanation = explain({*winner.graph, winner.timeline, study.platform, study.engine->replay});
+  const Study study = test::study("model: " + model + "\nplatform: " + platform +
+                                  "\ntraining: {global_batch: 64, micro_batches: [8]}\n");
+  StudyCosts costs(study);
+  const WholeRun whole = whole_run(costs, winner);
+  const Explanation explanation = explain({whole.graph, whole.timeline, study.platform, study.engine->replay});
   const Sensitivity& first = explanation.sensitivities.front();
   CAPTURE(model, platform, first.part, result.comparison.verdict);
   CHECK(

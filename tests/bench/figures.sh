@@ -24,8 +24,13 @@ simgrid-large | `replay` of 6.3 million tasks on SimGrid | s of CPU | 8 | 8.3 | 
 simgrid-growth | the same, to a quarter of the tasks | times | 4 | 5.2 | | growth
 gpt3-analytic | GPT-3 175B on 16 tensor-parallel groups, 192 micro-batches, analytic | s of CPU | | 0.03 | | gpt3 analytic
 gpt3-simgrid | the same on SimGrid | s of CPU | | 0.04 | | gpt3 simgrid
-gpt3-devices | GPT-3 175B, tensor 8 x pipeline 16 x data 8, 192 micro-batches, each of 1 024 devices, SimGrid | s of CPU | 10 | | | printf '%.1f' "$(gpt3_on_devices 1 auto)"
-gpt3-exchanges | the same, every exchange of the tensor-parallel groups a task | s of CPU | 60 | | | printf '%.1f' "$(gpt3_on_devices 1 all)"
+gpt3-folded | GPT-3 175B, tensor 8 x pipeline 16 x data 8, 192 micro-batches, 1 024 devices folded, SimGrid | s of CPU | 0.1 | 0.6 | | printf '%.2f' "$(gpt3_on_devices 1 auto)"
+llama3-16k | Llama 3 405B, tensor 8 x pipeline 16 x data 128, ZeRO 1, 16 384 devices folded, SimGrid | s of CPU | 1 | 5.6 | | printf '%.2f' "$(llama3_on_devices 1 2048 1)"
+llama3-16k-memory | its memory | MB | 200 | 777 | | llama3_megabytes
+llama3-16k-fsdp | the same with ZeRO 3 over data | s of CPU | 1 | 7.9 | | printf '%.2f' "$(llama3_on_devices 1 2048 3)"
+llama3-2k | the same with ZeRO 1 on 2 048 devices, data 16 | s of CPU | | | | printf '%.2f' "$(llama3_on_devices 1 256 1)"
+gpt3-devices | GPT-3 175B, tensor 8 x pipeline 16 x data 8, 192 micro-batches, each of 1 024 devices, SimGrid | s of CPU | 10 | | | printf '%.1f' "$(gpt3_on_devices 1 auto --unfold)"
+gpt3-exchanges | the same, every exchange of the tensor-parallel groups a task | s of CPU | 60 | | | printf '%.1f' "$(gpt3_on_devices 1 all --unfold)"
 gpt3-memory | the latter's memory | GB | 2 | | | gpt3_gigabytes
 compare-8 | tests/bench/gpt2-xl-all.yaml: everything, 8 devices | s of CPU | 8 | 50 | | everything gpt2-xl-all
 compare-64 | the same on 64 devices | s of CPU | 30 | over 150 | | everything gpt2-xl-64
@@ -101,13 +106,21 @@ gpt3() {
   printf '%.2f' "$(pipeline 1 16 "$1" 192)"
 }
 
-# gpt3_on_devices FIELD DETAIL
+# gpt3_on_devices FIELD DETAIL [FLAG]
 gpt3_on_devices() {
-  spent "$1" "$program" replay gpt3-175b --platform '128 x dgx-a100' --strategy mesh --schedule 1f1b --detail "$2" --set \
+  spent "$1" "$program" replay gpt3-175b --platform '128 x dgx-a100' --strategy mesh --schedule 1f1b --detail "$2" "${@:3}" --set \
     training='{global_batch: 1536, micro_batches: 192, precision: bf16, recompute: blocks, parallel: {tensor: 8, pipeline: 16, data: 8}}'
 }
 
-gpt3_gigabytes() { gpt3_on_devices 2 all | awk '{printf "%.2f", $1 / 1e9}'; }
+# llama3_on_devices FIELD NODES ZERO: a sequence for each micro-batch of a replica
+llama3_on_devices() {
+  local data=$(($2 / 16))
+  spent "$1" "$program" replay llama3-405b --platform "$2 x dgx-h100" --strategy mesh --schedule 1f1b --set \
+    training="{global_batch: 2048, micro_batches: $((2048 / data)), precision: bf16, parallel: {tensor: 8, sequence: true, pipeline: 16, data: $data, zero: $3}}"
+}
+
+llama3_megabytes() { llama3_on_devices 2 2048 1 | awk '{printf "%.0f", $1 / 1e6}'; }
+gpt3_gigabytes() { gpt3_on_devices 2 all --unfold | awk '{printf "%.2f", $1 / 1e9}'; }
 
 # large FIELD ENGINE MICRO_BATCHES: what a run of 3 072 stages spends; tasks_of_large MICRO_BATCHES
 large() {

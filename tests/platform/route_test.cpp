@@ -213,5 +213,37 @@ TEST_CASE("routes stay where they are while more are found", "[platform][route]"
   CHECK(router.find(0, 1) == first);
 }
 
+// A router searches the first route between two places of like nodes and moves it to others; one that is asked for
+// nothing else searches each.
+TEST_CASE("a route found from one between like nodes is the one that a search finds", "[platform][route]") {
+  const std::string switches = "links: [{kind: pcie-switch, devices: [0, 1], bandwidth: 10 GB/s, latency: 2 us},"
+                               "{kind: pcie-switch, devices: [2, 3], bandwidth: 10 GB/s, latency: 2 us}]";
+  const std::string mixed =
+      node_text("n", "count: 9, devices: [{type: a, count: 4}], " + switches) +
+      node_text("m", "count: 5, devices: [{type: b, count: 2}, {type: a, count: 2}], " + switches) +
+      node_text("l", "count: 6, devices: [{type: a, count: 4}], " + switches);
+  const std::string nic = "bandwidth: 10 GB/s, latency: 5 us, nic: " + std::string(GENERATE("device", "node"));
+  const std::string topology = GENERATE("switch", "leaf-spine, nodes_per_leaf: 4, oversubscription: 2");
+  const bool one_vendor = nic.ends_with("device"); // two exchange data through hosts, which then have no network
+  const Platform platform =
+      platform_of(one_vendor ? node_text("n", "count: 20, devices: [{type: a, count: 4}], " + switches) : mixed,
+                  "topology: " + topology + ", " + nic);
+  Router router(platform);
+  const auto devices = static_cast<DeviceId>(platform.devices.size());
+  for (DeviceId from = 0; from < devices; from += 3) {
+    for (DeviceId to = 0; to < devices; to += 5) {
+      Router searching(platform);
+      const Route& searched = *searching.find(from, to);
+      const Route& found = *router.find(from, to);
+      REQUIRE(found.legs.size() == searched.legs.size());
+      for (std::size_t leg = 0; leg < found.legs.size(); ++leg) {
+        CHECK(found.legs[leg].links == searched.legs[leg].links);
+        CHECK(found.legs[leg].latency == searched.legs[leg].latency);
+        CHECK(found.legs[leg].bandwidth == searched.legs[leg].bandwidth);
+      }
+    }
+  }
+}
+
 } // namespace
 } // namespace stagecraft

@@ -16,6 +16,7 @@
 #include "sim/report/table.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/study/replay_prepared.hpp"
+#include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -200,31 +201,31 @@ Table table_of(const ComparisonResult& result, bool apart, bool all) {
   return table;
 }
 
-std::string picture(const ComparisonResult& result, std::size_t run, double until) {
+std::string picture(const Platform& platform, const ComparisonResult& result, std::size_t run, double until) {
   const Prepared& prepared = result.prepared[result.of_run[run]];
   PictureOptions options;
   options.width = terminal_width() - 28;
   options.color = use_color();
   options.iteration = prepared.timeline.iterations - 1;
   options.until = until;
-  return ascii_timeline(*prepared.graph, prepared.timeline, result.comparison.runs[run].devices, options);
+  return ascii_timeline(*prepared.graph, prepared.timeline, device_names(*prepared.graph, platform), options);
 }
 
-std::string pictures(const ComparisonResult& result) {
+std::string pictures(const Platform& platform, const ComparisonResult& result) {
   const Comparison& comparison = result.comparison;
   const int naive = naive_run(comparison);
   if (naive < 0) {
     return "";
   }
   const double until = comparison.runs[naive].metrics.iteration.value;
-  std::string text = "\n" + comparison.verdict[0] + "\n" + picture(result, 0, until);
+  std::string text = "\n" + comparison.verdict[0] + "\n" + picture(platform, result, 0, until);
   if (naive > 0) {
-    text += "\n" + comparison.verdict[1] + "\n" + picture(result, naive, until);
+    text += "\n" + comparison.verdict[1] + "\n" + picture(platform, result, naive, until);
   }
   return text;
 }
 
-std::string text_of(const ComparisonResult& result, const CompareCommand& options) {
+std::string text_of(const Platform& platform, const ComparisonResult& result, const CompareCommand& options) {
   const Comparison& comparison = result.comparison;
   std::string text = comparison.model + " on " + comparison.platform + "\n\n";
   for (const std::string& sentence : comparison.verdict) {
@@ -243,7 +244,7 @@ std::string text_of(const ComparisonResult& result, const CompareCommand& option
     text += std::to_string(rows) + " of " + std::to_string(comparison.runs.size()) +
             " runs shown; --all prints every one\n";
   }
-  return options.pictures ? text + pictures(result) : text;
+  return options.pictures ? text + pictures(platform, result) : text;
 }
 
 // The runs whose timelines a report shows: the best ones, equal ones only once, and the naive one.
@@ -266,14 +267,15 @@ std::vector<std::size_t> runs_to_show(const ComparisonResult& result, int most) 
   return shown;
 }
 
-std::string json_with_timelines(const Study& study, const ComparisonResult& result, int most) {
+std::string json_with_timelines(StudyCosts& costs, const ComparisonResult& result, int most) {
+  const Study& study = costs.study();
   std::map<std::size_t, std::vector<JsonPart>> parts;
   for (const std::size_t run : runs_to_show(result, most)) {
     const Prepared& one = result.prepared[result.of_run[run]];
     if (run == 0) {
-      const TaskGraph graph = replayed_graph(study, one);
+      const WholeRun whole = whole_run(costs, one);
       parts[run].push_back(
-          {"explanation", to_json(explain({graph, one.timeline, study.platform, study.engine->replay}))});
+          {"explanation", to_json(explain({whole.graph, whole.timeline, study.platform, study.engine->replay}))});
     }
     parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});
   }
@@ -305,8 +307,8 @@ ExitStatus run(const CompareCommand& options) {
       remark(said + "\n");
     }
   }
-  emit(options.output, {.table = [&] { return text_of(result, options); },
-                        .json = [&] { return json_with_timelines(study, result, options.timelines); },
+  emit(options.output, {.table = [&] { return text_of(study.platform, result, options); },
+                        .json = [&] { return json_with_timelines(memo.costs, result, options.timelines); },
                         .csv = [&] { return to_csv(result.comparison); }});
   return feasible ? kDone : kNothingFeasible;
 }

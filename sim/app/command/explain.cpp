@@ -76,9 +76,10 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
   }
   remark_note(one.run.note);
   const EngineRow& engine = *study.engine;
-  const TaskGraph graph = replayed_graph(study, one);
+  StudyCosts costs(study);
+  const WholeRun whole = whole_run(costs, one);
   return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
-                        explain({graph, one.timeline, study.platform, engine.replay})});
+                        explain({whole.graph, whole.timeline, study.platform, engine.replay})});
 }
 
 ExitStatus explain_execution(const std::string& file, const OutputOptions& output) {

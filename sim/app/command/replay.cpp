@@ -7,12 +7,14 @@
 #include "sim/app/common/infeasible_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
+#include "sim/base/count_of.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/memory_report.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/replay_prepared.hpp"
+#include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -56,6 +58,14 @@ std::optional<Timeline> other_timeline(int iterations, const Study& study, const
   return std::move(study.engine->replay({&request, 1}).front());
 }
 
+// What of the devices is simulated and shown, where it is not all of them; else "".
+std::string folded_sentence(const Run& run) {
+  return run.classes.empty() ? ""
+                             : "Folded: of " + count_of(run.devices.size(), "device") + " " +
+                                   std::to_string(run.classes.size()) + " are simulated and shown, each for up to " +
+                                   std::to_string(run.folded_replicas) + " that are alike; --unfold simulates all.\n";
+}
+
 ExitStatus run(const ReplayCommand& options) {
   GivenStudy given = study_of_model(options.model, settings_of(options.settings, options.model));
   const Study& study = given.study;
@@ -76,7 +86,7 @@ ExitStatus run(const ReplayCommand& options) {
     remark(said + "\n");
   }
   const bool series = options.timeline || !options.memory_series.empty();
-  const MemoryReport memory = report_memory(*one.graph, shown, one.run.devices, series);
+  const MemoryReport memory = report_memory(*one.graph, shown, device_names(*one.graph, study.platform), series);
   if (!options.memory_series.empty()) {
     write_file(options.memory_series, memory_csv(memory));
   }
@@ -97,11 +107,11 @@ ExitStatus run(const ReplayCommand& options) {
     for (const std::string& sentence : comparison.verdict) {
       text += sentence + "\n";
     }
-    text += memory_sentence(memory) + "\n";
+    text += memory_sentence(memory) + "\n" + folded_sentence(one.run);
     for (const std::string& noted : remarks_of(one.run)) {
       text += "Note: " + noted + ".\n";
     }
-    return text + "\n" + ascii_timeline(*one.graph, shown, one.run.devices, picture);
+    return text + "\n" + ascii_timeline(*one.graph, shown, device_names(*one.graph, study.platform), picture);
   };
   emit(options.output, {.table = table, .json = json, .csv = [&] { return to_csv(comparison); }});
   return kDone;

@@ -15,6 +15,9 @@ void add_setting_flags(Flags& flags, SettingOptions& options) {
   flags.add("--engine", &options.engine, "simgrid, simgrid-full or analytic", {.name = "NAME"});
   flags.add("--detail", &options.detail, "which exchanges of tensor-parallel groups are tasks: auto, all or blocks",
             {.name = "NAME"});
+  flags.add("--unfold", &options.unfold,
+            "simulate every device, also where some are alike and one could stand for them");
+  flags.add("--per-device", &options.per_device, "list the figures of each device, also of more than 64");
   flags.add("--cost-model", &options.cost_model, join({"auto", join(names_of(cost_models()))}), {.name = "NAME"});
   flags.add("--seed", &options.seed, "seed of the strategies that draw random numbers", {.name = "N"});
 }
@@ -72,6 +75,11 @@ std::vector<Setting> settings_of(const SettingOptions& options) {
                                    {"confidence", options.confidence}}) {
     if (!value.empty()) {
       settings.push_back({key, value});
+    }
+  }
+  for (const auto& [key, given] : {std::pair{"unfold", options.unfold}, {"per_device", options.per_device}}) {
+    if (given) {
+      settings.push_back({key, "true"});
     }
   }
   return settings;

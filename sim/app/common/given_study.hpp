@@ -16,6 +16,7 @@ struct SettingOptions {
   std::vector<std::string> set;
   std::string engine, detail, cost_model, seed;
   std::string confidence; ///< for commands that have it
+  bool unfold = false, per_device = false;
 };
 
 /// How a model's file is read: --dim, --cost-scale and --seq.

@@ -2,6 +2,7 @@
 #include "sim/plan/program/stage_program.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -30,7 +31,7 @@ Signature border_of(const Signature& maker) {
 
 class Cutter {
 public:
-  Cutter(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart)
+  Cutter(const std::vector<const Signature*>& all, const std::vector<OperatorId>& stage, bool keys_apart)
       : all_(all), stage_(stage), keys_apart_(keys_apart), index_of_(all.size(), -1), inside_(all.size(), 0) {
     for (const OperatorId op : stage) {
       inside_[op] = 1;
@@ -39,9 +40,9 @@ public:
 
   CutStage cut() {
     for (std::size_t at = 0; at < stage_.size(); ++at) {
-      for (const InputSignature& input : all_[stage_[at]].inputs) {
+      for (const InputSignature& input : all_[stage_[at]]->inputs) {
         if (input.maker >= 0 && inside_[input.maker] == 0 && index_of_[input.maker] < 0) {
-          Signature incoming = border_of(all_[input.maker]);
+          Signature incoming = border_of(*all_[input.maker]);
           incoming.inputs = {{-1, incoming.output}};
           add(input.maker, std::move(incoming), at);
         }
@@ -64,7 +65,7 @@ private:
   }
 
   void add_inside(std::size_t at) {
-    Signature own = renumbered(all_[stage_[at]]);
+    Signature own = renumbered(*all_[stage_[at]]);
     if (auto apart = keys_apart_ ? keys_apart(own) : std::nullopt) {
       if (apart->keys) {
         apart->attention.inputs.back().maker = static_cast<int>(made_.operators.size());
@@ -78,11 +79,17 @@ private:
   }
 
   void add_outgoing() {
-    const auto readers = readers_of(all_);
+    std::vector<char> leaves(all_.size(), 0); // [operator of the model]: is read outside
+    for (std::size_t op = 0; op < all_.size(); ++op) {
+      for (const InputSignature& input : all_[op]->inputs) {
+        if (input.maker >= 0 && inside_[op] == 0) {
+          leaves[input.maker] = 1;
+        }
+      }
+    }
     for (std::size_t at = 0; at < stage_.size(); ++at) {
-      const auto& after = readers[stage_[at]];
-      if (std::any_of(after.begin(), after.end(), [this](const OutputReader& one) { return inside_[one.op] == 0; })) {
-        Signature outgoing = border_of(all_[stage_[at]]);
+      if (leaves[stage_[at]] != 0) {
+        Signature outgoing = border_of(*all_[stage_[at]]);
         outgoing.inputs = {{index_of_[stage_[at]], outgoing.output}};
         made_.operators.push_back(std::move(outgoing));
         made_.position.push_back(static_cast<int>(at));
@@ -100,7 +107,7 @@ private:
     return signature;
   }
 
-  const std::vector<Signature>& all_;
+  const std::vector<const Signature*>& all_;
   const std::vector<OperatorId>& stage_;
   bool keys_apart_;
   std::vector<int> index_of_; // [operator of the model]: in what is made
@@ -206,8 +213,26 @@ void allow_any_samples(std::vector<Signature>& operators) {
 
 } // namespace
 
+namespace {
+
+// The same of a model, whose own signatures are long to copy.
+CutStage cut_stage(const ModelGraph& model, const std::vector<OperatorId>& stage, bool keys_apart) {
+  std::vector<const Signature*> own;
+  for (const Operator& op : model.operators) {
+    if (!op.signature) {
+      return stagecraft::cut_stage(signatures_of(model), stage, keys_apart);
+    }
+    own.push_back(&*op.signature);
+  }
+  return Cutter(own, stage, keys_apart).cut();
+}
+
+} // namespace
+
 CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart) {
-  return Cutter(all, stage, keys_apart).cut();
+  std::vector<const Signature*> own;
+  std::transform(all.begin(), all.end(), std::back_inserter(own), [](const Signature& one) { return &one; });
+  return Cutter(own, stage, keys_apart).cut();
 }
 
 std::string expert_defect(const StageAxes& axes) {
@@ -243,7 +268,7 @@ std::string expert_defect(const StageAxes& axes) {
 
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
                                                      const StageAxes& axes, const StepTimes& times) {
-  CutStage cut = cut_stage(signatures_of(model), stage, axes.context.loops() > 1);
+  CutStage cut = cut_stage(model, stage, axes.context.loops() > 1);
   if (std::string defect = expert_defect(axes); !defect.empty()) {
     return Infeasible{std::move(defect)};
   }

@@ -52,7 +52,15 @@ Chart device_bars(const json& run, const Metric& metric, const char* name, const
   for (std::size_t d = 0; d < std::min({devices.size(), values.size(), kMost}); ++d) {
     parts.emplace_back(devices[d], values[d] * metric.scale);
   }
-  return bars_of(name, title + (devices.size() > kMost ? ", the first 64 devices" : ""), unit, parts);
+  const json& classes = list_at(run, "classes");
+  for (std::size_t c = 0; values.empty() && c < std::min(classes.size(), kMost); ++c) {
+    const std::vector<std::string> alike = texts_at(classes[c], "devices");
+    parts.emplace_back((alike.empty() ? "" : alike.front()) +
+                           (alike.size() > 1 ? " x " + std::to_string(alike.size()) : ""),
+                       number_at(classes[c], std::string(metric.path()).c_str()) * metric.scale);
+  }
+  const std::size_t shown = values.empty() ? classes.size() : devices.size();
+  return bars_of(name, title + (shown > kMost ? ", the first 64 devices" : ""), unit, parts);
 }
 
 // " of MODEL on PLATFORM", as far as the document names them.
@@ -105,7 +113,10 @@ double number_of(const json& run, const Metric& metric) {
     return static_cast<double>(list_at(*above, key.c_str()).size());
   case MetricShape::per_device:
   case MetricShape::largest: {
-    const std::vector<double> values = numbers_at(*above, key.c_str());
+    std::vector<double> values = numbers_at(*above, key.c_str());
+    for (const json& alike : metric.shape == MetricShape::per_device ? list_at(run, "classes") : json::array()) {
+      values.push_back(number_at(alike, key.c_str()));
+    }
     const double none = metric.shape == MetricShape::largest ? 0 : Mark::kNone;
     return values.empty() ? none : *std::max_element(values.begin(), values.end());
   }

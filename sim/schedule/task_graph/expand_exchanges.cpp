@@ -66,7 +66,8 @@ private:
 // The teams whose exchanges cross a link that something else crosses, be it another team or a transfer.
 class SharingTeams {
 public:
-  SharingTeams(const TaskGraph& graph, const ExchangePlan& plan, const TeamsOfPasses& teams, const Platform& platform)
+  SharingTeams(const TaskGraph& graph, const ExchangePlan& plan, const TeamsOfPasses& teams, const Platform& platform,
+               const Fold* fold)
       : plan_(plan), teams_(teams), users_(platform.links.size()) {
     constexpr double kBytesOfNorm = 8; // at most, of the one number that clipping adds up: they hold nothing up
     for (const Work& work : graph.works) {
@@ -77,14 +78,23 @@ public:
         users_[link].several = true;
       }
     }
-    for_each_link([&](std::int32_t members, LinkId link) {
-      User& user = users_[link];
-      user.several = user.several || (user.members >= 0 && user.members != members);
-      user.members = members;
+    const auto own = [fold](LinkId link) { return fold != nullptr ? fold->link[link] : link; };
+    for_each_leg([&](const GraphTeam& team, const Leg& leg) {
+      for (const LinkId link : leg.links) {
+        User& user = users_[own(link)];
+        user.several = user.several || (user.members >= 0 && user.members != team.members);
+        user.members = team.members;
+      }
+      const int count = graph.stands_for(static_cast<std::size_t>(team.device));
+      for (const LinkId link : fold != nullptr ? fold->meetings(leg, count) : std::vector<LinkId>{}) {
+        users_[link].several = true; // by teams that one stands for
+      }
     });
-    for_each_link([&](std::int32_t members, LinkId link) {
-      if (users_[link].several && !std::isinf(platform.links[link].bandwidth.value)) {
-        sharing_.insert(members);
+    for_each_leg([&](const GraphTeam& team, const Leg& leg) {
+      if (std::any_of(leg.links.begin(), leg.links.end(), [&](LinkId link) {
+            return users_[own(link)].several && !std::isinf(platform.links[link].bandwidth.value);
+          })) {
+        sharing_.insert(team.members);
       }
     });
   }
@@ -97,8 +107,8 @@ private:
     bool several = false;
   };
 
-  // Calls visit(members, link) for each link that a team's exchanges cross.
-  template <class Visit> void for_each_link(const Visit& visit) const {
+  // Calls visit(team, leg) for each flow of a team's exchanges.
+  template <class Visit> void for_each_leg(const Visit& visit) const {
     for (std::size_t pass = 0; pass < plan_.passes.size(); ++pass) {
       for (const std::int32_t number : teams_.of(pass)) {
         const GraphTeam& team = plan_.teams[number];
@@ -107,9 +117,7 @@ private:
             continue;
           }
           for (const CoupledFlow& flow : flows_of(team, exchange)) {
-            for (const LinkId link : flow.leg.links) {
-              visit(team.members, link);
-            }
+            visit(team, flow.leg);
           }
         }
       }
@@ -217,8 +225,8 @@ private:
 // Writes the graph anew. Tasks that followed one another and had one work become a block for each step of it.
 class Expansion {
 public:
-  Expansion(TaskGraph graph, const ExchangePlan& plan, std::vector<char> divides)
-      : made_(graph), old_(std::move(graph)), plan_(plan), divides_(std::move(divides)), first_(old_.work.size()),
+  Expansion(TaskGraph graph, const ExchangePlan& plan, std::vector<char> divides, const Fold* fold)
+      : made_(graph), old_(std::move(graph)), plan_(plan), divides_(std::move(divides)), fold_(fold), first_(old_.work.size()),
         last_(old_.work.size()), steps_(old_.work.size(), -1) {}
 
   TaskGraph run() {
@@ -342,7 +350,7 @@ private:
     const GraphTeam& team = plan_.teams[number];
     Met met{.team = number};
     for (const CoupledFlow& flow : flows_of(team, exchange)) {
-      Work work = work_of_flow(TaskKind::exchange, team.device, whole.stage, leg_of(flow.leg), team.members, flow,
+      Work work = work_of_flow(TaskKind::exchange, team.device, whole.stage, leg_of(flow.leg, team), team.members, flow,
                                exchange.bytes);
       work.axis = exchange.axis;
       const TaskId block = add(work, begin, end);
@@ -355,10 +363,11 @@ private:
     return met;
   }
 
-  std::int32_t leg_of(const Leg& leg) {
+  std::int32_t leg_of(const Leg& leg, const GraphTeam& team) {
     const auto [known, is_new] = legs_.try_emplace(&leg, static_cast<std::int32_t>(made_.legs.size()));
     if (is_new) {
-      made_.legs.push_back(leg);
+      const int count = made_.stands_for(static_cast<std::size_t>(team.device));
+      made_.legs.push_back(fold_ != nullptr ? fold_->leg(leg, count) : leg);
     }
     return known->second;
   }
@@ -399,6 +408,7 @@ private:
   TaskGraph made_, old_;
   const ExchangePlan& plan_;
   std::vector<char> divides_;        // [pass]
+  const Fold* fold_;                 // null: nothing is folded
   std::vector<TaskId> first_, last_; // [old task]: its first and last step
   std::vector<std::int32_t> steps_;  // [old task]: where its steps' blocks begin in blocks_
   std::vector<TaskId> blocks_;       // the first task of each block
@@ -426,10 +436,11 @@ double tasks_with_steps(const TaskGraph& graph, const ExchangePlan& plan, const 
 } // namespace
 
 TaskGraph expand_exchanges(TaskGraph graph, const ExchangePlan& plan, const TaskGraphRequest& request) {
+  const Fold* const fold = request.cost.fold.get();
   const TeamsOfPasses teams(graph, plan);
   std::optional<SharingTeams> sharing;
   if (request.exchanges == ExchangeTasks::where_shared) {
-    sharing.emplace(graph, plan, teams, request.router.platform());
+    sharing.emplace(graph, plan, teams, request.router.platform(), fold);
   }
   std::vector<char> divides = passes_to_divide(plan, teams, sharing ? &*sharing : nullptr);
   if (std::count(divides.begin(), divides.end(), 1) == 0) {
@@ -439,7 +450,7 @@ TaskGraph expand_exchanges(TaskGraph graph, const ExchangePlan& plan, const Task
     graph.undivided = tasks;
     return graph;
   }
-  return Expansion(std::move(graph), plan, std::move(divides)).run();
+  return Expansion(std::move(graph), plan, std::move(divides), fold).run();
 }
 
 } // namespace stagecraft

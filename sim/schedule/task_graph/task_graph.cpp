@@ -47,8 +47,8 @@ TaskGraph TaskGraphBuilder::build() {
 void TaskGraphBuilder::list_devices() {
   DeviceId largest = -1;
   for (const StageCost& stage : cost_.stages) {
-    for (const ReplicaCost& replica : stage.replicas) {
-      largest = std::max(largest, replica.device);
+    for (std::size_t i = 0; i < stage.size(); ++i) {
+      largest = std::max(largest, stage.device(i));
     }
   }
   index_of_.assign(largest + 1, -1);
@@ -61,12 +61,61 @@ void TaskGraphBuilder::list_devices() {
       }
     }
   }
+  if (cost_.fold) {
+    fold_devices(*cost_.fold);
+  }
   graph_.reserve = request_.reserve;
   if (request_.reserve.communicator.value > 0) {
     for (const auto& [device, count] : communicators_of(cost_, request_.clips_gradients, request_.sharding.on())) {
-      graph_.fixed_memory[index_of_[device]].communicators = request_.reserve.communicator * count;
+      graph_.fixed_memory[index_of_[device]].communicators = request_.reserve.communicator * count; // alike in a class
     }
   }
+}
+
+// Gives devices that others stand for the numbers of these.
+void TaskGraphBuilder::fold_devices(const Fold& fold) {
+  FoldedGraph& folded = graph_.folded;
+  folded.link = fold.link;
+  folded.count.assign(graph_.devices.size(), 0);
+  std::vector<char> known(index_of_.size(), 0);
+  for (int s = 0; s < stages(); ++s) {
+    const StageCost& stage = cost_.stages[s];
+    for (std::size_t i = 0; i < stage.size(); ++i) {
+      const DeviceId device = stage.device(i);
+      if (std::exchange(known[device], 1) == 0) {
+        index_of_[device] = index_of_[stage.replicas[simulated(s, i)].device];
+        folded.devices.push_back(device);
+        folded.simulated.push_back(index_of_[device]);
+        ++folded.count[index_of_[device]];
+      }
+    }
+  }
+}
+
+// The place, among the replicas of a stage that are simulated, of one of all its devices.
+std::size_t TaskGraphBuilder::simulated(int stage, std::size_t device) const {
+  if (!cost_.fold) {
+    return device;
+  }
+  const auto degree = static_cast<std::size_t>(cost_.stages[stage].tensor_parallel);
+  return static_cast<std::size_t>(cost_.fold->stages[stage].class_of[device / degree]) * degree + device % degree;
+}
+
+// Those of some devices of a stage that are simulated, by their places among all that are.
+std::vector<std::size_t> TaskGraphBuilder::simulated_among(int stage, const std::vector<std::size_t>& members) const {
+  std::vector<std::size_t> places;
+  for (const std::size_t member : members) {
+    const std::size_t place = simulated(stage, member);
+    if (cost_.stages[stage].replicas[place].device == cost_.stages[stage].device(member)) {
+      places.push_back(place);
+    }
+  }
+  return places;
+}
+
+// The leg of `count` transfers that are alike, where one of them is simulated.
+Leg TaskGraphBuilder::folded(const Leg& leg, std::int32_t count) const {
+  return cost_.fold ? cost_.fold->leg(leg, count) : leg;
 }
 
 // Reserves room for the blocks, so that little is copied while the graph grows.

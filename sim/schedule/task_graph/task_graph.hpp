@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/plan/loading.hpp"
@@ -62,6 +63,18 @@ struct FixedMemory {
   Bytes total() const { return weights + gradients + optimizer + buffers; } ///< of tensors
 };
 
+/// What a graph's devices and links stand for where replicas that are alike are simulated once (sim/plan/fold.hpp).
+/// Everything is empty where each stands for itself.
+struct FoldedGraph {
+  std::vector<DeviceId> devices;       ///< all in use, in order of their first stage
+  std::vector<std::int32_t> simulated; ///< [of these]: which of TaskGraph::devices stands for it
+  std::vector<std::int32_t> count;     ///< [device of TaskGraph::devices]: how many it stands for
+  std::vector<LinkId> link;            ///< [LinkId]: the one that stands for it
+  /// Works whose transfers are under way while nothing else is, and so have no links to share, with those that they
+  /// cross.
+  std::vector<std::pair<std::int32_t, std::vector<LinkId>>> alone;
+};
+
 /// Flat arrays over tasks. A device runs its program in order; a task also waits for all its predecessors. Iterations
 /// repeat the graph; program order and ties connect them.
 struct TaskGraph {
@@ -88,10 +101,19 @@ struct TaskGraph {
   int workers = 0, queue = 0;           ///< workers and queue of each loader; 0: no loader, data is always ready
   int cycle = 1;                        ///< iterations after which a loader's pattern repeats
   HostWait host = HostWait::unmodelled; ///< what waiting cores do
+  FoldedGraph folded;
   double undivided = 0; ///< tasks that there would be with the exchanges asked for, where these are too many; else 0
 
   int tasks() const { return static_cast<int>(work.size()); }
   int executed() const { return tasks() - joins; }
+  /// All devices in use, also those that others stand for.
+  std::span<const DeviceId> devices_in_use() const { return folded.devices.empty() ? devices : folded.devices; }
+  /// The device, among TaskGraph::devices, that stands for one of devices_in_use().
+  std::size_t simulated(std::size_t in_use) const {
+    return folded.devices.empty() ? in_use : static_cast<std::size_t>(folded.simulated[in_use]);
+  }
+  /// How many devices one of TaskGraph::devices stands for.
+  int stands_for(std::size_t device) const { return folded.devices.empty() ? 1 : folded.count[device]; }
   /// What a device holds with so many bytes of tensors.
   Bytes held(std::size_t device, Bytes tensors) const {
     return reserve.with(tensors, fixed_memory[device].communicators);

@@ -76,6 +76,10 @@ private:
 
   // task_graph.cpp
   void list_devices();
+  void fold_devices(const Fold& fold);
+  std::size_t simulated(int stage, std::size_t device) const;
+  std::vector<std::size_t> simulated_among(int stage, const std::vector<std::size_t>& members) const;
+  Leg folded(const Leg& leg, std::int32_t count) const;
   void reserve();
   TaskId add(const Work& work, int count);
   std::int32_t add_members(std::vector<std::int32_t> members);
@@ -99,13 +103,28 @@ private:
   std::size_t rank_of(int device) const;
 
   // task_graph_transfers.cpp: transfers between stages, and who waits for them
+  // The devices whose route transfers take, and how many of these are alike.
+  struct Ends {
+    DeviceId from, to;
+    std::int32_t count = 1;
+  };
   std::pair<TaskId, TaskId> add_transfer(TaskKind kind, int from_device, int to_device, int from_stage, int to_stage,
                                          double bytes, int latencies, int count,
-                                         const std::vector<std::int32_t>& micro_batches = {});
+                                         const std::vector<std::int32_t>& micro_batches, const Ends& ends);
   void connect(const StageEdge& edge);
   std::vector<std::int32_t> common_turns(const ReplicaTasks& one, const ReplicaTasks& other) const;
-  void connect(const StageEdge& edge, std::span<const ReplicaTasks> from, std::span<const ReplicaTasks> to,
-               double bytes, const std::vector<std::int32_t>& common);
+  // Two replicas that exchange data, by the place of their first devices among all of their stages, and how many pairs
+  // are alike.
+  struct Pair {
+    std::size_t from = 0, to = 0;
+    double bytes = 0;
+    std::int32_t count = 1;
+  };
+  void connect(const StageEdge& edge, const Pair& pair, const std::vector<std::int32_t>& common);
+  std::span<const ReplicaTasks> ranks_of(int stage, std::size_t first) const {
+    return {replicas_[stage].data() + simulated(stage, first),
+            static_cast<std::size_t>(cost_.stages[stage].tensor_parallel)};
+  }
   void add_runs(TaskId from, const ReplicaTasks* sender, TaskId to, const ReplicaTasks* receiver,
                 const std::vector<std::int32_t>& common);
   void wait_for_gradient(const ReplicaTasks& replica, TaskId gradient, const std::vector<std::int32_t>& common);
@@ -150,9 +169,12 @@ private:
   // Who reduces gradients or gathers parameters together, and in which ways they can; no way: hop by hop.
   struct Reducers {
     TaskKind kind;
-    std::vector<const ReplicaTasks*> replicas;
-    std::vector<Way> ways;
+    std::vector<const ReplicaTasks*> replicas; // that are simulated
+    std::vector<Way> ways;                     // among all
+    std::int32_t count = 1;                    // groups that are alike
+    bool alone = false;                        // whether nothing else is under way meanwhile
   };
+  bool is_simulated(const std::vector<DeviceId>& devices) const;
   Reducers reducers_of(int stage, int rank, TaskKind kind) const;
   std::vector<Reducers> reducers_of_experts(int stage, int rank, TaskKind kind) const;
   Reduction reduce_dense_and_experts(int stage, const Reducers& dense, const std::vector<Reducers>& experts,

@@ -1,7 +1,9 @@
 // The end of an iteration: gradients, optimizers, and the overlap with the next one.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
+#include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/communicators.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
@@ -41,7 +43,7 @@ void TaskGraphBuilder::finish_iteration() {
   const TaskId barrier = steps_together() ? add_join(TaskKind::optimizer, 1) : kNone;
   for (int s = 0; s < stages(); ++s) {
     const int degree = cost_.stages[s].tensor_parallel;
-    const bool replicated = static_cast<int>(replicas_[s].size()) > degree;
+    const bool replicated = static_cast<int>(cost_.stages[s].size()) > degree;
     for (int rank = 0; rank < degree; ++rank) {
       const int steps = request_.schedule.steps_each_micro_batch ? count_of(replicas_[s][rank]) : 1;
       const TaskId reduced = replicated ? reduce_gradients(s, rank, steps) : kNone;
@@ -68,11 +70,15 @@ void TaskGraphBuilder::finish_iteration() {
 // An all-reduce of one number over each norm group, after which all may step.
 void TaskGraphBuilder::add_up_norms(TaskId barrier) {
   constexpr Bytes kOneNumber{4}; // fp32
-  for (const std::vector<DeviceId>& devices : norm_groups(cost_, request_.sharding.on())) {
+  const std::vector<std::vector<DeviceId>> groups = norm_groups(cost_, request_.sharding.on());
+  for (const std::vector<DeviceId>& devices : groups) {
     std::vector<TaskId> made;
     std::vector<char> is_member(graph_.devices.size(), 0);
     for (const DeviceId device : devices) {
       is_member[index_of_[device]] = 1;
+    }
+    if (!is_simulated(devices)) {
+      continue;
     }
     std::vector<const ReplicaTasks*> members(graph_.devices.size(), nullptr); // [device]: one of its stages
     for (const std::vector<ReplicaTasks>& stage : replicas_) {
@@ -91,14 +97,25 @@ void TaskGraphBuilder::add_up_norms(TaskId barrier) {
     }
     Reducers reducers{.kind = TaskKind::all_reduce};
     for (const DeviceId device : devices) {
-      reducers.replicas.push_back(members[index_of_[device]]);
+      const ReplicaTasks* member = members[index_of_[device]];
+      if (graph_.devices[member->device] == device) {
+        reducers.replicas.push_back(member);
+      }
     }
+    reducers.alone = groups.size() == 1;
+    reducers.count = reducers.alone ? 1 : graph_.stands_for(static_cast<std::size_t>(index_of_[devices.front()]));
     if (request_.all_reduce != kHopByHop.name) {
       reducers.ways = ways_of(CollectiveKind::all_reduce, devices, request_.router, request_.all_reduce);
     }
     const int stage = graph_.works[graph_.work[reducers.replicas.front()->norm]].stage;
     edge_runs_.push_back({add_reduction(stage, reducers, kOneNumber, made, 1).end, barrier, 1});
   }
+}
+
+// Whether a group of devices is simulated, and not another one in its place.
+bool TaskGraphBuilder::is_simulated(const std::vector<DeviceId>& devices) const {
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](DeviceId device) { return graph_.devices[index_of_[device]] == device; });
 }
 
 // The task that completes a replica's gradients of the iteration; or, with a step per micro-batch, the block of tasks
@@ -112,7 +129,7 @@ TaskId TaskGraphBuilder::complete(const ReplicaTasks& replica) const {
 
 TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_of(int stage, int rank, TaskKind kind) const {
   std::vector<std::size_t> members;
-  for (std::size_t i = rank; i < replicas_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
+  for (std::size_t i = rank; i < cost_.stages[stage].size(); i += cost_.stages[stage].tensor_parallel) {
     members.push_back(i);
   }
   return reducers_among(stage, members, kind);
@@ -123,8 +140,10 @@ TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_among(int stage, const std
   Reducers reducers{.kind = kind};
   std::vector<DeviceId> devices;
   for (const std::size_t member : members) {
+    devices.push_back(cost_.stages[stage].device(member));
+  }
+  for (const std::size_t member : simulated_among(stage, members)) {
     reducers.replicas.push_back(&replicas_[stage][member]);
-    devices.push_back(graph_.devices[replicas_[stage][member].device]);
   }
   if (request_.all_reduce != kHopByHop.name) {
     reducers.ways = ways_of(collective_of(kind), devices, request_.router, request_.all_reduce);
@@ -256,9 +275,15 @@ void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes byte
   TaskId before = reduction.begin;
   for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes).flows) {
     const auto leg = static_cast<std::int32_t>(graph_.legs.size());
-    const TaskId next =
-        add(work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, members, flow, bytes), steps);
-    graph_.legs.push_back(flow.leg);
+    Work work = work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, members, flow, bytes);
+    if (cost_.fold && reducers.alone) { // as a time, which no link can change
+      graph_.folded.alone.emplace_back(static_cast<std::int32_t>(graph_.works.size()), flow.leg.links);
+      work.latency = work.seconds;
+      graph_.legs.push_back({{}, work.seconds, BytesPerSecond{kInfinity}});
+    } else {
+      graph_.legs.push_back(folded(flow.leg, reducers.count));
+    }
+    const TaskId next = add(work, steps);
     edge_runs_.push_back({before, next, steps});
     before = next;
   }
@@ -272,8 +297,9 @@ void TaskGraphBuilder::add_hops(int stage, const Reducers& reducers, Bytes bytes
   const int ranks = static_cast<int>(ring.size());
   const Traffic traffic = traffic_of({collective_of(reducers.kind), {ranks, {}}, bytes});
   for (int i = 0; i < ranks; ++i) {
-    const auto sent = add_transfer(reducers.kind, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
-                                   std::round(traffic.bytes.value), traffic.steps, steps);
+    const int from = ring[i]->device, to = ring[(i + 1) % ranks]->device;
+    const auto sent = add_transfer(reducers.kind, from, to, stage, stage, std::round(traffic.bytes.value),
+                                   traffic.steps, steps, {}, {graph_.devices[from], graph_.devices[to]});
     edge_runs_.push_back({reduction.begin, sent.first, steps});
     edge_runs_.push_back({sent.second, reduction.end, steps});
   }

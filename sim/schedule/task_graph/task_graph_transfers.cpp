@@ -12,11 +12,12 @@ namespace stagecraft {
 // in order. Returns {first block, last block}, or none if there is no leg.
 std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from_device, int to_device, int from_stage,
                                                          int to_stage, double bytes, int latencies, int count,
-                                                         const std::vector<std::int32_t>& micro_batches) {
-  const Route* route = request_.router.find(graph_.devices[from_device], graph_.devices[to_device]);
+                                                         const std::vector<std::int32_t>& micro_batches,
+                                                         const Ends& ends) {
+  const Route* route = request_.router.find(ends.from, ends.to);
   check(route != nullptr, "two devices of a plan have no route");
   std::pair<TaskId, TaskId> blocks{kNone, kNone};
-  const std::int32_t ends = add_members({from_device, to_device});
+  const std::int32_t members = add_members({from_device, to_device});
   for (const Leg& leg : route->legs) {
     const Seconds latency = leg.latency * latencies;
     const Work work{.kind = kind,
@@ -24,11 +25,11 @@ std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from
                     .leg = static_cast<std::int32_t>(graph_.legs.size()),
                     .stage = from_stage,
                     .to_stage = to_stage,
-                    .members = ends,
+                    .members = members,
                     .seconds = latency + Bytes{bytes} / leg.bandwidth,
                     .latency = latency,
                     .bytes = bytes};
-    graph_.legs.push_back(leg);
+    graph_.legs.push_back(folded(leg, ends.count));
     const TaskId block = add(work, count);
     std::copy(micro_batches.begin(), micro_batches.end(), graph_.micro_batch.begin() + block);
     if (blocks.first == kNone) {
@@ -45,6 +46,15 @@ std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from
 void TaskGraphBuilder::connect(const StageEdge& edge) {
   const StageCost& sender = cost_.stages[edge.from];
   const StageCost& receiver = cost_.stages[edge.to];
+  if (cost_.fold) {
+    for (const auto& [part, count] : cost_.fold->pairs[&edge - cost_.edges.data()]) {
+      connect(edge,
+              {static_cast<std::size_t>(part.from * sender.tensor_parallel),
+               static_cast<std::size_t>(part.to * receiver.tensor_parallel), part.bytes, count},
+              {});
+    }
+    return;
+  }
   const auto from_degree = static_cast<std::size_t>(sender.tensor_parallel);
   const auto to_degree = static_cast<std::size_t>(receiver.tensor_parallel);
   double from_start = 0;
@@ -54,13 +64,12 @@ void TaskGraphBuilder::connect(const StageEdge& edge) {
     for (std::size_t j = 0; j < replicas_[edge.to].size(); j += to_degree) {
       const double to_end = to_start + receiver.replicas[j].share;
       const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
-      const std::span<const ReplicaTasks> from{replicas_[edge.from].data() + i, from_degree};
-      const std::span<const ReplicaTasks> to{replicas_[edge.to].data() + j, to_degree};
-      const std::vector<std::int32_t> common = common_turns(from.front(), to.front());
-      const bool all = from.front().turns == nullptr && to.front().turns == nullptr;
+      const ReplicaTasks &from = replicas_[edge.from][i], &to = replicas_[edge.to][j];
+      const std::vector<std::int32_t> common = common_turns(from, to);
+      const bool all = from.turns == nullptr && to.turns == nullptr;
       if (overlap > 1e-12 && (all || !common.empty())) {
         const double bytes = std::round(edge.bytes.value * std::min(overlap, 1.0));
-        connect(edge, from, to, bytes, common);
+        connect(edge, {i, j, bytes}, common);
       }
       to_start = receiver.in_turn ? 0 : to_end;
     }
@@ -82,22 +91,24 @@ std::vector<std::int32_t> TaskGraphBuilder::common_turns(const ReplicaTasks& one
 
 // Connects two replicas. Every rank receives what it needs of the tensor, and all ranks of the receiver wait for what
 // any of them receives, since they compute together. `common`: the micro-batches that both run; empty: all.
-void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const ReplicaTasks> from,
-                               std::span<const ReplicaTasks> to, double bytes,
-                               const std::vector<std::int32_t>& common) {
+void TaskGraphBuilder::connect(const StageEdge& edge, const Pair& pair, const std::vector<std::int32_t>& common) {
   const StageCost& sender = cost_.stages[edge.from];
   const StageCost& receiver = cost_.stages[edge.to];
+  const std::span<const ReplicaTasks> from = ranks_of(edge.from, pair.from), to = ranks_of(edge.to, pair.to);
+  const double bytes = pair.bytes;
   const int from_degree = static_cast<int>(from.size());
   const int to_degree = static_cast<int>(to.size());
   const auto count = common.empty() ? micro_batches_ : static_cast<int>(common.size());
   for (int i = 0; i < from_degree; ++i) {
     for (int j = 0; j < to_degree; ++j) {
-      if (from[i].device == to[j].device) {
+      const Ends there{sender.device(pair.from + i), receiver.device(pair.to + j), pair.count};
+      const Ends back{there.to, there.from, pair.count};
+      if (there.from == there.to) {
         continue; // program order keeps them in order
       }
       if (const double part = part_sent(sender, i, receiver, j); part > 0) {
         const auto activation = add_transfer(TaskKind::transfer, from[i].device, to[j].device, edge.from, edge.to,
-                                             std::round(bytes * part), 1, count, common);
+                                             std::round(bytes * part), 1, count, common, there);
         add_runs(from[i].forward, &from[i], activation.first, nullptr, common);
         for (const ReplicaTasks& replica : to) {
           add_runs(activation.second, nullptr, replica.forward, &replica, common);
@@ -105,7 +116,7 @@ void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const ReplicaTas
       }
       if (const double part = part_sent(receiver, j, sender, i); part > 0) {
         const auto gradient = add_transfer(TaskKind::transfer, to[j].device, from[i].device, edge.to, edge.from,
-                                           std::round(bytes * part), 1, count, common);
+                                           std::round(bytes * part), 1, count, common, back);
         add_runs(to[j].backward, &to[j], gradient.first, nullptr, common);
         for (const ReplicaTasks& replica : from) {
           wait_for_gradient(replica, gradient.second, common);

@@ -318,10 +318,11 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::share_among(int stage
                                                                        const std::vector<std::size_t>& members,
                                                                        Whose whose) {
   if (request_.sharding.gathers_units()) {
-    gather_units(stage, reducers_among(stage, members, TaskKind::all_gather), members, whose);
+    gather_units(stage, reducers_among(stage, members, TaskKind::all_gather), simulated_among(stage, members), whose);
   }
   std::vector<Reduction> reduced =
-      reduce_units(stage, reducers_among(stage, members, TaskKind::reduce_scatter), members, whose);
+      reduce_units(stage, reducers_among(stage, members, TaskKind::reduce_scatter), simulated_among(stage, members),
+                   whose);
   for (const Reduction& one : reduced) {
     if (one.end != kNone) {
       edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});
@@ -353,7 +354,7 @@ void TaskGraphBuilder::share_units() {
     const StageCost& cost = cost_.stages[s];
     const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
     const auto sharing = static_cast<std::size_t>(cost.sharing);
-    const std::size_t groups = cost.units.empty() ? 0 : replicas_[s].size() / degree / sharing;
+    const std::size_t groups = cost.units.empty() ? 0 : cost.size() / degree / sharing;
     for (int rank = 0; groups > 0 && rank < cost.tensor_parallel; ++rank) {
       std::vector<std::vector<Reduction>> of_groups;
       for (std::size_t group = 0; group < groups; ++group) {

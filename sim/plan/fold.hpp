@@ -1,0 +1,48 @@
+// What is simulated once where replicas, links and transfers are alike. docs/decisions/0024-folding.md says why that is
+// exact.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/plan/shared_parts.hpp"
+#include "sim/platform/route.hpp"
+
+namespace stagecraft {
+
+/// The replicas of a stage by class. Those of a class do the same at the same times; the first of them stands for all.
+struct StageFold {
+  std::vector<std::int32_t> class_of; ///< [replica]
+  std::vector<std::int32_t> first;    ///< [class]: the replica that is simulated, ascending
+  std::vector<std::int32_t> count;    ///< [class]: replicas that it stands for
+
+  bool operator==(const StageFold&) const = default;
+};
+
+/// Two replicas that exchange data, not always those that are simulated, and how many such pairs are alike.
+struct FoldedPair {
+  SharedPart part;
+  std::int32_t count = 1;
+
+  bool operator==(const FoldedPair&) const = default;
+};
+
+/// The quotient of a plan and its platform by classes of devices and links that are alike: each link of a class is
+/// crossed as often by transfers of each class, and each transfer of a class crosses as many links of each.
+struct Fold {
+  std::vector<StageFold> stages;              ///< [stage]
+  std::vector<std::vector<FoldedPair>> pairs; ///< [edge of PlanCost]
+  std::vector<LinkId> link;                   ///< [LinkId]: the one of its class that is simulated
+  std::vector<std::int32_t> links;            ///< [LinkId] of a simulated link: how many it stands for
+
+  /// What `count` flows, alike and each over its own links, are where one of them is simulated. It takes as long as
+  /// one where nobody else uses the links. A link that stands for others is crossed by count · m/n flows, where one
+  /// flow crosses m of its n: it stands as many times in the leg. Latency and bandwidth are those of one.
+  Leg leg(const Leg& one, std::int32_t count) const;
+
+  /// The simulated links on which such flows meet each other.
+  std::vector<LinkId> meetings(const Leg& one, std::int32_t count) const;
+};
+
+} // namespace stagecraft

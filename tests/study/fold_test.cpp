@@ -1,0 +1,271 @@
+// What is alike is simulated once, and nothing changes: runs with and without folding, and what is folded.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "sim/plan/fold.hpp"
+#include "sim/plan/steady_estimate.hpp"
+#include "sim/study/prepare.hpp"
+#include "tests/study/random_studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+// A transformer of four layers on nodes of which one may be slow.
+std::string folded_study(const std::string& parallel, const std::string& schedule, const std::string& engine) {
+  return "model: small-transformer.yaml\nplatform: straggling-nodes.yaml\nengine: " + engine +
+         "\ntraining: {global_batch: 96, micro_batches: 4, precision: fp16, optimizer: adam, parallel: " + parallel +
+         "}\ncompare: {strategies: [mesh], schedules: [" + schedule + "]}\n";
+}
+
+// Numbers of nodes before and behind the straggler, devices in each, and how they are joined.
+std::vector<Setting> random_cluster(std::mt19937& random, int nodes, int devices) {
+  const auto networks = std::array{"topology: switch, nic: device", "topology: switch, nic: node",
+                                   "topology: leaf-spine, nic: device, nodes_per_leaf: 2, oversubscription: 4",
+                                   "topology: leaf-spine, nic: node, nodes_per_leaf: 2, oversubscription: 1"};
+  const auto bandwidths = std::array{"3 GB/s", "25 GB/s", "400 GB/s"};
+  const auto stragglers = std::array{"a100-sxm-80gb", "v100-sxm2-32gb", "h100-sxm-80gb"};
+  const int before = static_cast<int>(random() % (nodes - 2)) + 1;
+  std::vector<Setting> settings = {
+      {"platform.nodes.0.count", std::to_string(before)},
+      {"platform.nodes.2.count", std::to_string(nodes - 1 - before)},
+      {"platform.nodes.1.devices.0.type", any_of(stragglers, random)},
+      {"platform.network", "{" + std::string(any_of(networks, random)) +
+                               ", latency: 5 us, bandwidth: " + any_of(bandwidths, random) + "}"}};
+  const std::string in_node = any_of(bandwidths, random);
+  for (const int group : {0, 1, 2}) {
+    const std::string key = "platform.nodes." + std::to_string(group) + ".";
+    settings.push_back({key + "devices.0.count", std::to_string(devices)});
+    settings.push_back({key + "links.0.bandwidth", in_node});
+  }
+  return settings;
+}
+
+// Degrees of so many devices, with what replicas share.
+std::string random_degrees(std::mt19937& random, int devices, int in_node) {
+  const int tensor = 1 << (random() % (in_node >= 4 ? 3 : 2));
+  const int pipeline = std::min(devices / tensor, 1 << (random() % 3));
+  const int zero = static_cast<int>(random() % 4);
+  const auto orders = std::array{"tensor-data-pipeline", "tensor-pipeline-data"};
+  return "{tensor: " + std::to_string(tensor) + (tensor > 1 && random() % 2 == 0 ? ", sequence: true" : "") +
+         ", pipeline: " + std::to_string(pipeline) + (zero > 0 ? ", zero: " + std::to_string(zero) : "") +
+         ", order: " + any_of(orders, random) + "}";
+}
+
+Approx equal(double expected) { return Approx(expected).epsilon(1e-9).margin(0); }
+
+void check_equal(const std::vector<Seconds>& folded, const std::vector<Seconds>& unfolded, double period) {
+  REQUIRE(folded.size() == unfolded.size());
+  for (std::size_t device = 0; device < folded.size(); ++device) {
+    CHECK(std::abs(folded[device].value - unfolded[device].value) <= 1e-9 * period);
+  }
+}
+
+void check_same_figures(const Run& folded, const Run& unfolded) {
+  REQUIRE(folded.feasible == unfolded.feasible);
+  CHECK(folded.why_not == unfolded.why_not);
+  const Metrics &one = folded.metrics, &other = unfolded.metrics;
+  const double period = other.iteration.value;
+  CHECK(folded.devices == unfolded.devices);
+  CHECK(one.iteration.value == equal(period));
+  CHECK(one.makespan.value == equal(other.makespan.value));
+  check_equal(one.busy, other.busy, period);
+  check_equal(one.waiting, other.waiting, period);
+  check_equal(one.exposed, other.exposed, period);
+  check_equal(one.tail, other.tail, period);
+  CHECK(one.peak_memory == other.peak_memory);
+  CHECK(one.bubble_fraction == Approx(other.bubble_fraction).margin(1e-9));
+  CHECK(one.energy.total().value == equal(other.energy.total().value));
+  CHECK(one.energy.links_dynamic.value == equal(other.energy.links_dynamic.value));
+  CHECK(one.cost.value == equal(other.cost.value));
+  CHECK(folded.estimate.value == equal(unfolded.estimate.value));
+  CHECK(folded.bottleneck.value == equal(unfolded.bottleneck.value));
+  CHECK(folded.mfu == equal(unfolded.mfu));
+  CHECK(folded.busiest_link == unfolded.busiest_link);
+  CHECK(folded.busiest_link_share == equal(unfolded.busiest_link_share));
+}
+
+TEST_CASE("a hundred random plans with stragglers come to the same with and without folding", "[study][fold]") {
+  const auto schedules = std::array{"1f1b", "gpipe", "zb-h1", "eager-1f1b", "interleaved", "breadth-first", "zb-v"};
+  const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
+  const auto reductions = std::array{"auto", "auto", "ring", "tree"};
+  const auto details = std::array{"auto", "auto", "all"};
+  std::mt19937 random(7);
+  int folded_runs = 0, split_runs = 0;
+  for (int draw = 0; draw < 100; ++draw) {
+    const int nodes = 4 << (random() % 2), devices = 2 << (random() % 2);
+    std::vector<Setting> settings = random_cluster(random, nodes, devices);
+    const std::string degrees = random_degrees(random, nodes * devices, devices);
+    const std::string text = folded_study(degrees, any_of(schedules, random), any_of(engines, random));
+    settings.push_back({"training.all_reduce", any_of(reductions, random)});
+    settings.push_back({"training.clip_gradients", random() % 3 == 0 ? "true" : "false"});
+    settings.push_back({"training.recompute", random() % 3 == 0 ? "full" : "none"});
+    settings.push_back({"training.gradient_bucket", random() % 2 == 0 ? "1 TB" : "4 MB"});
+    settings.push_back({"detail", any_of(details, random)});
+    std::string told = text;
+    for (const Setting& setting : settings) {
+      told += setting.key + "=" + setting.value + "\n";
+    }
+    INFO(told);
+    const std::vector<Run> folded = compare_text(text, settings).comparison.runs;
+    settings.push_back({"unfold", "true"});
+    const std::vector<Run> unfolded = compare_text(text, settings).comparison.runs;
+    REQUIRE(folded.size() == unfolded.size());
+    for (std::size_t run = 0; run < folded.size(); ++run) {
+      check_same_figures(folded[run], unfolded[run]);
+      CHECK(unfolded[run].classes.empty());
+      folded_runs += folded[run].folded_replicas > 1 ? 1 : 0;
+      const std::size_t stages = folded[run].stages.size();
+      split_runs += folded[run].folded_replicas > 1 && folded[run].classes.size() > stages ? 1 : 0;
+    }
+  }
+  CHECK(folded_runs >= 40);
+  CHECK(split_runs >= 10);
+}
+
+const Run& only(const ComparisonResult& result) {
+  REQUIRE(result.comparison.runs.size() == 1);
+  REQUIRE(result.comparison.runs.front().feasible);
+  return result.comparison.runs.front();
+}
+
+// Eight nodes of two devices, pipelines of two stages, each along the devices of one node: eight replicas.
+TEST_CASE("a straggler splits its replica off, and the others stay together", "[study][fold]") {
+  const std::vector<Setting> eight = {{"platform.nodes.0.count", "3"},
+                                      {"platform.nodes.2.count", "4"},
+                                      {"platform.nodes.0.devices.0.count", "2"},
+                                      {"platform.nodes.1.devices.0.count", "2"},
+                                      {"platform.nodes.2.devices.0.count", "2"},
+                                      {"platform.network.nic", "device"},
+                                      {"training.all_reduce", "ring"}};
+  const std::string text = folded_study("{pipeline: 2, order: tensor-pipeline-data}", "1f1b", "simgrid");
+  const Run alike = only(compare_text(text, eight));
+  CHECK(alike.folded_replicas == 8);
+  REQUIRE(alike.classes.size() == 2); // one of each stage
+  CHECK(alike.classes[0].size() == 8);
+
+  std::vector<Setting> slow = eight;
+  slow.push_back({"platform.nodes.1.devices.0.type", "v100-sxm2-32gb"});
+  const Run split = only(compare_text(text, slow));
+  CHECK(split.folded_replicas == 7);
+  REQUIRE(split.classes.size() == 4);
+  std::multiset<std::size_t> sizes;
+  for (const std::vector<std::int32_t>& alike_devices : split.classes) {
+    sizes.insert(alike_devices.size());
+    if (alike_devices.size() == 1) {
+      CHECK(split.devices[static_cast<std::size_t>(alike_devices.front())].starts_with("straggler"));
+    }
+  }
+  CHECK(sizes == std::multiset<std::size_t>{1, 1, 7, 7});
+  CHECK(split.metrics.tasks == 2 * alike.metrics.tasks - 2); // but for the two all-reduces, which are one each
+}
+
+// Four flows, each over an access link of its own and over one of two uplinks, two of them over each: links 0 to 3 are
+// one class, 4 and 5 another.
+TEST_CASE("a link that stands for others is crossed by as many flows as each of them", "[study][fold]") {
+  const Fold fold{.stages = {}, .pairs = {}, .link = {0, 0, 0, 0, 4, 4}, .links = {4, 0, 0, 0, 2, 0}};
+  const Leg leg{{1, 4}, Seconds{1e-6}, BytesPerSecond{1e9}};
+  const Leg folded = fold.leg(leg, 4);
+  CHECK(folded.links == std::vector<LinkId>{0, 4, 4}); // 4 · 1/4 and 4 · 1/2
+  CHECK(folded.latency == leg.latency);
+  CHECK(folded.bandwidth == leg.bandwidth);
+  CHECK(fold.meetings(leg, 4) == std::vector<LinkId>{4});
+  // One flow over all of them crosses each once, and meets nobody.
+  const Leg coupled{{0, 1, 2, 3, 4, 5}, Seconds{0}, BytesPerSecond{1e9}};
+  CHECK(fold.leg(coupled, 1).links == std::vector<LinkId>{0, 4});
+  CHECK(fold.meetings(coupled, 1).empty());
+  CHECK_THROWS_AS(fold.leg(leg, 3), std::logic_error); // some link would have fewer than another
+}
+
+TEST_CASE("what is not folded says so by its classes", "[study][fold]") {
+  const std::string text = folded_study("{pipeline: 2, order: tensor-pipeline-data}", "1f1b", "simgrid");
+  CHECK(only(compare_text(text, {{"unfold", "true"}})).folded_replicas == 1);
+  // Noise of each device, and loaders.
+  CHECK(only(compare_text(text, {{"perturb", "{samples: 2, jitter: 0.02}"}})).folded_replicas == 1);
+  // Replicas that share a link on which they do not all fit drift apart.
+  const std::vector<Setting> narrow = {
+      {"platform.network", "{topology: switch, nic: node, bandwidth: 100 MB/s, latency: 5 us}"}};
+  const std::string across = folded_study("{pipeline: 2, order: tensor-data-pipeline}", "1f1b", "simgrid");
+  CHECK(only(compare_text(across, narrow)).folded_replicas == 1);
+}
+
+// Of many nodes pairs of places are looked at, not pairs of devices.
+TEST_CASE("the slowest transfer between two stages is that of all pairs of their devices", "[study][fold]") {
+  const std::string network = GENERATE("topology: switch, nic: device", "topology: switch, nic: node",
+                                       "topology: leaf-spine, nic: device, nodes_per_leaf: 3, oversubscription: 4");
+  const std::string order = GENERATE("tensor-data-pipeline", "tensor-pipeline-data");
+  const Study twenty =
+      study(folded_study("{tensor: 2, sequence: true, pipeline: 4, order: " + order + "}", "1f1b", "analytic"),
+            {{"platform.nodes.0.count", "9"},
+             {"platform.nodes.1.links.0.bandwidth", "1 GB/s"},
+             {"platform.nodes.2.count", "10"},
+             {"training.global_batch", "80"},
+             {"platform.network", "{" + network + ", latency: 5 us, bandwidth: 2 GB/s}"}});
+  ScheduleCounts counts;
+  StudyMemo memo(twenty, counts);
+  const std::vector<Prepared> made = prepare(memo, scenarios_of(twenty));
+  REQUIRE(made.size() == 1);
+  const Problem& problem = memo.costs.problem(4);
+  const PlanCost cost = cost_plan(problem, made.front().plan);
+  for (std::size_t s = 0; s + 1 < cost.stages.size(); ++s) {
+    const StageCost &from = cost.stages[s], &to = cost.stages[s + 1];
+    Seconds slowest;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      for (std::size_t j = 0; j < to.size(); ++j) {
+        const double part =
+            std::max(part_sent(from, from.rank(i), to, to.rank(j)), part_sent(to, to.rank(j), from, from.rank(i)));
+        if (part > 0 && from.device(i) != to.device(j)) {
+          slowest = std::max(slowest, problem.path(from.device(i), to.device(j)).time(cost.cut[s] * part));
+        }
+      }
+    }
+    CHECK(slowest_transfer(problem, from, to, cost.cut[s]) == slowest);
+  }
+}
+
+// Twenty nodes of four devices, a pipeline along each: twenty replicas, one of them slow.
+TEST_CASE("beyond 64 devices results list classes, and devices where they are asked for", "[study][fold]") {
+  const std::vector<Setting> eighty = {{"platform.nodes.0.count", "9"},
+                                       {"platform.nodes.2.count", "10"},
+                                       {"platform.nodes.1.devices.0.type", "v100-sxm2-32gb"},
+                                       {"platform.network.nic", "device"},
+                                       {"training.global_batch", "80"},
+                                       {"training.all_reduce", "ring"}};
+  const std::string text = folded_study("{pipeline: 4, order: tensor-pipeline-data}", "1f1b", "simgrid");
+  const auto json_of = [&](const std::vector<Setting>& settings) {
+    return nlohmann::json::parse(to_json(only(compare_text(text, settings)), {}, false));
+  };
+  const nlohmann::json folded = json_of(eighty);
+  CHECK(folded["utilization"].is_null());
+  CHECK(folded["peak_memory_bytes"].is_null());
+  CHECK(folded["folded_replicas"] == 19);
+  REQUIRE(folded["classes"].size() == 8);
+  std::vector<Setting> listed = eighty;
+  listed.push_back({"per_device", "true"});
+  listed.push_back({"unfold", "true"});
+  const nlohmann::json unfolded = json_of(listed);
+  CHECK(unfolded["classes"].is_null());
+  REQUIRE(unfolded["utilization"].size() == 80);
+  std::map<std::string, std::size_t> place;
+  for (std::size_t device = 0; device < 80; ++device) {
+    place[unfolded["devices"][device]] = device;
+  }
+  std::size_t all = 0;
+  for (const nlohmann::json& one : folded["classes"]) {
+    all += one["count"].get<std::size_t>();
+    REQUIRE(one["devices"].size() == one["count"]);
+    for (const nlohmann::json& device : one["devices"]) {
+      CHECK(one["utilization"].get<double>() ==
+            equal(unfolded["utilization"][place.at(device.get<std::string>())].get<double>()));
+    }
+  }
+  CHECK(all == 80);
+  listed.pop_back();
+  CHECK(json_of(listed)["utilization"].size() == 80);
+}
+
+} // namespace
+} // namespace stagecraft::test
