@@ -107,6 +107,12 @@ public:
   Run(const Program& program, const Inputs& inputs)
       : program_(program), inputs_(inputs), ranks_(program.layout.ranks()),
         local_(ranks_, std::vector<std::optional<Numbers>>(program.tensors.size())) {
+    sorts_.assign(program.layout.dimensions.size(), 0);
+    for (const ProgramTensor& tensor : program.tensors) {
+      for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
+        sorts_[axis] |= tensor.placements[axis].sorted ? 1 : 0;
+      }
+    }
     for (const Signature& signature : program.operators) {
       for (const Letter& letter : signature.letters) {
         experts_ = letter.name == kExperts ? std::max(experts_, letter.pieces) : experts_;
@@ -292,26 +298,22 @@ private:
     }
     const bool is_choice = tensor.op == router && tensor.role == ProgramTensor::Role::value;
     for (std::size_t i = 0; i < choices.values.size(); ++i) {
-      if (!has_expert(choices.values[i], tensor, dimension, rank)) {
+      if (!has_expert(choices.values[i], dimension, rank)) {
         std::fill_n(numbers.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width, is_choice ? -1.0 : 0.0);
       }
     }
     return numbers;
   }
 
-  // Whether the expert of a choice is among this rank's by its coordinate of a dimension of the layout.
-  bool has_expert(double choice, const ProgramTensor& tensor, std::size_t dimension, int rank) const {
-    std::int64_t experts = experts_, expert = static_cast<std::int64_t>(std::floor(choice));
+  // Whether the expert of a choice is among this rank's by its coordinate of a dimension of the layout: all dimensions
+  // that share experts divide them, the outer first.
+  bool has_expert(double choice, std::size_t dimension, int rank) const {
+    std::int64_t experts = experts_;
     for (std::size_t axis = 0; axis <= dimension; ++axis) {
-      if (tensor.placements[axis].sorted || axis == dimension) {
-        experts /= program_.layout.dimensions[axis].size;
-        if (axis == dimension) {
-          return expert / experts == program_.layout.coordinate(rank, axis);
-        }
-        expert %= experts;
-      }
+      experts /= sorts_[axis] != 0 ? program_.layout.dimensions[axis].size : 1;
     }
-    return false;
+    const auto expert = static_cast<std::int64_t>(std::floor(choice));
+    return expert / experts % program_.layout.dimensions[dimension].size == program_.layout.coordinate(rank, dimension);
   }
 
   // The numbers that a computation reads, sorted by what they are.
@@ -506,6 +508,7 @@ private:
   std::map<std::pair<int, int>, std::vector<std::vector<std::int64_t>>> inputs_read_; // [operator, rank]: sizes
   std::size_t collectives_ = 0;
   std::int64_t experts_ = 0;       // of a mixture
+  std::vector<char> sorts_;        // [dimension of the layout]: shares experts
   std::map<int, Numbers> choices_; // [router]
 };
 

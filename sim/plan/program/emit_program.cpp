@@ -119,8 +119,7 @@ private:
         if (now[axis] == to[axis] || gathers != (way_between(now[axis], to[axis]) == StepKind::all_gather)) {
           continue;
         }
-        const bool by_expert = now[axis].sorted || to[axis].sorted; // rows have no order along others
-        if (by_expert || !is_cut_after(now, axis)) {
+        if (!is_cut_after(now, axis)) {
           return axis;
         }
         first = first ? first : axis;
@@ -129,11 +128,11 @@ private:
     return first;
   }
 
-  // Whether another dimension of the layout divides what this one has cut.
+  // Whether another dimension of the layout divides what this one has cut. Rows of experts are no parts in an order.
   bool is_cut_after(const Placements& now, std::size_t axis) const {
-    for (std::size_t other = 0; other < axes_ && now[axis].is_shard(); ++other) {
+    for (std::size_t other = 0; other < axes_ && now[axis].is_shard() && !now[axis].sorted; ++other) {
       const bool after = now[other].last != now[axis].last ? now[other].last : other > axis;
-      if (after && now[other].is_shard() && now[other].dimension == now[axis].dimension) {
+      if (after && now[other].is_shard() && !now[other].sorted && now[other].dimension == now[axis].dimension) {
         return true;
       }
     }
