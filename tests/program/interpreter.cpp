@@ -110,7 +110,7 @@ public:
     sorts_.assign(program.layout.dimensions.size(), 0);
     for (const ProgramTensor& tensor : program.tensors) {
       for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
-        sorts_[axis] |= tensor.placements[axis].sorted ? 1 : 0;
+        sorts_[axis] = tensor.placements[axis].sorted ? char{1} : sorts_[axis];
       }
     }
     for (const Signature& signature : program.operators) {
