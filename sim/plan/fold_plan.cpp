@@ -106,7 +106,7 @@ private:
     std::vector<FoldedPair> folded;
     std::map<Colour, std::size_t> known;
     for (const ConnectedPair& pair : pairs) {
-      Colour colour = static_cast<Colour>(pair.end - pair.begin);
+      auto colour = static_cast<Colour>(pair.end - pair.begin);
       for (std::size_t flow = pair.begin; flow < pair.end; ++flow) {
         colour = mixed(colour, all_.flows[flow].colour);
       }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/collective/algorithm.hpp"
@@ -101,7 +102,7 @@ private:
         if (group.ways == nullptr || !seen.emplace(exchange.kind, exchange.bytes.value).second) {
           continue;
         }
-        Colour number = static_cast<Colour>(seen.size());
+        auto number = static_cast<Colour>(seen.size());
         for (const CoupledFlow& flow : group.ways->flows(exchange.kind, exchange.bytes)) {
           number = mixed(number, flow.share);
           for (const LinkId link : flow.leg.links) {
@@ -207,13 +208,14 @@ private:
 
   void add_flow(Colour colour, DeviceId from, DeviceId to, std::int32_t from_cell, std::int32_t to_cell) {
     const Route* route = problem_.router.find(from, to);
-    check(route != nullptr, "two devices of a plan have no route");
-    for (std::size_t leg = 0; leg < route->legs.size(); ++leg) {
-      const Leg& what = route->legs[leg];
-      const Colour own =
-          mixed(mixed(mixed(colour, static_cast<Colour>(leg)), what.latency.value), what.bandwidth.value);
-      made_.likeness.flows.push_back({own, number_[from], number_[to], from_cell, to_cell, what.links});
-      made_.bandwidth.push_back(what.bandwidth.value);
+    if (route == nullptr) {
+      throw std::logic_error("two devices of a plan have no route");
+    }
+    Colour number = 0;
+    for (const Leg& leg : route->legs) {
+      const Colour own = mixed(mixed(mixed(colour, number++), leg.latency.value), leg.bandwidth.value);
+      made_.likeness.flows.push_back({own, number_[from], number_[to], from_cell, to_cell, leg.links});
+      made_.bandwidth.push_back(leg.bandwidth.value);
     }
   }
 

@@ -108,8 +108,8 @@ LikeNodes::LikeNodes(const Platform& platform) : position_(platform.links.size()
   links_.resize(static_cast<std::size_t>(begin_.back()));
   for (std::size_t id = 0; id < platform.links.size(); ++id) {
     if (const int node = node_of_link_[id]; node != kNetwork) {
-      links_[static_cast<std::size_t>(begin_[static_cast<std::size_t>(node)] + position_[id])] =
-          static_cast<LinkId>(id);
+      const auto first = static_cast<std::size_t>(begin_[static_cast<std::size_t>(node)]);
+      links_[first + static_cast<std::size_t>(position_[id])] = static_cast<LinkId>(id);
     }
   }
   std::map<std::vector<double>, int> kinds;

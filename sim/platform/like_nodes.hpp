@@ -25,8 +25,9 @@ public:
   int node_of(LinkId link) const { return node_of_link_[static_cast<std::size_t>(link)]; }
   /// The link of `node` that corresponds to a link of a node like it.
   LinkId link_at(int node, LinkId link) const {
-    return links_[static_cast<std::size_t>(begin_[static_cast<std::size_t>(node)] +
-                                           position_[static_cast<std::size_t>(link)])];
+    const std::int32_t first = begin_[static_cast<std::size_t>(node)];
+    const std::int32_t position = position_[static_cast<std::size_t>(link)];
+    return links_[static_cast<std::size_t>(first) + static_cast<std::size_t>(position)];
   }
 
 private:
