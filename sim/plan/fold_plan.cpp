@@ -25,7 +25,7 @@ bool is_folded(const Stage& stage, const StageCost& cost) {
   const auto replicas = static_cast<int>(stage.replicas());
   const bool equal = std::all_of(stage.shares.begin(), stage.shares.end(),
                                  [&](double share) { return share == stage.shares.front(); });
-  return equal && !stage.in_turn && stage.context.ranks == 1 && stage.experts.ranks == 1 && (cost.zero == Zero::none || cost.sharing == replicas);
+  return equal && !stage.in_turn && (cost.zero == Zero::none || cost.sharing == replicas);
 }
 
 // Whether equal replicas' transfers from one stage to another may want more of a link than it carries, so that they
@@ -203,7 +203,11 @@ std::optional<PlanCost> fold_plan(const FoldRequest& request) {
   const Plan& plan = request.plan;
   const bool replicated = std::any_of(plan.stages.begin(), plan.stages.end(),
                                       [](const Stage& stage) { return stage.replicas() > 1 && !stage.in_turn; });
-  if (!replicated || request.problem.training.all_reduce == &kHopByHop) {
+  // Replicas that share tokens or experts are no pipelines of their own.
+  const bool meet = std::any_of(plan.stages.begin(), plan.stages.end(), [](const Stage& stage) {
+    return stage.context.ranks > 1 || stage.experts.ranks > 1;
+  });
+  if (!replicated || meet || request.problem.training.all_reduce == &kHopByHop) {
     return std::nullopt;
   }
   PlanCost cost = cost_plan(request.problem, plan, first_of_each(plan));
