@@ -173,12 +173,27 @@ private:
     return what.products && !type.rate(what.kind, *what.products);
   }
 
+  // The same of a mixture's experts, which any number of devices may share, each with the rows of all: how efficient such
+  // products are, no size says. No device multiplies faster than its nominal peak.
+  static double least_of_experts(const Pass& pass, const DeviceType& type, Precision format, Seconds gap,
+                                 const PartRange& range) {
+    const auto rate = type.peak[static_cast<std::size_t>(format)] ? type.peak[static_cast<std::size_t>(format)]
+                                                                  : type.rate(KernelKind::matmul, format);
+    if (!rate) {
+      return std::numeric_limits<double>::infinity();
+    }
+    const Seconds computed = pass.flops * (range.high / range.least_degree) / *rate;
+    return std::max(0.0, (computed - gap).value) * range.least_degree / range.high;
+  }
+
   // Device seconds per sample of a pass, at least, anywhere in the range; infinite if the type lacks the kernel.
   static double least_of_pass(const Operator& what, const Pass& pass, KernelPass which, const DeviceType& type,
                               Precision precision, Seconds gap, const PartRange& range) {
     const Shard shard{range.least_degree, 1.0 / range.least_degree};
-    Pass part = pass_of_shard(pass, shard);
-    part.moved_parameters *= what.active < 1 ? 0 : 1; // others may have a mixture's experts
+    if (what.active < 1 && type.fits && what.kind == KernelKind::matmul) {
+      return least_of_experts(pass, type, what.products.value_or(precision), gap, range);
+    }
+    const Pass part = pass_of_shard(pass, shard);
     const auto shapes = roofline_time(part, what.kind, type, range.high, precision, what.products);
     const double roofline = shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high
                                    : std::numeric_limits<double>::infinity();
@@ -216,11 +231,6 @@ private:
                                                       const PartRange& range, bool sums) {
     const Precision format = what.products.value_or(precision);
     KernelRange kernels{kernel_of(call, which, format, range.low), kernel_of(call, which, format, range.high)};
-    if (what.active < 1 && call.op == KernelOp::gemm) { // its experts are on as many devices as there are, at most
-      const double experts = kernels.high.shape[0];
-      kernels.low.shape[0] = std::min(1.0, experts);
-      kernels.high.shape[static_cast<std::size_t>(call.grows)] *= std::max(1.0, experts);
-    }
     divide(kernels.low, {range.most_degree, 1.0 / range.most_degree, sums}, what.products.has_value());
     divide(kernels.high, {range.least_degree, 1.0 / range.least_degree, sums}, what.products.has_value());
     return stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, range.high / range.least_degree);
