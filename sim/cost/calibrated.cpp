@@ -57,8 +57,8 @@ int divided_dimension(const Kernel& kernel, bool sums, bool eight_bits) {
 // Bounds of a pass by the range that they hold for: sizes and degrees, from low to high.
 using KnownBounds = std::map<std::tuple<double, double, int, int>, double>;
 
-// A grouped product of a mixture, whose experts several replicas share: fewer of them, each with the rows of all. `grows`:
-// the dimension of rows.
+// A grouped product of a mixture, whose experts several replicas share: fewer of them, each with the rows of all.
+// `grows`: the dimension of rows.
 void share_experts(Kernel& kernel, const Shard& shard, int grows) {
   constexpr int kBatch = 0;
   const double experts = static_cast<double>(shard.replicas) * (shard.by_expert ? shard.degree : 1);
@@ -173,8 +173,8 @@ private:
     return what.products && !type.rate(what.kind, *what.products);
   }
 
-  // The same of a mixture's experts, which any number of devices may share, each with the rows of all: how efficient such
-  // products are, no size says. No device multiplies faster than its nominal peak.
+  // The same of a mixture's experts, which any number of devices may share, each with the rows of all: how efficient
+  // such products are, no size says. No device multiplies faster than its nominal peak.
   static double least_of_experts(const Pass& pass, const DeviceType& type, Precision format, Seconds gap,
                                  const PartRange& range) {
     const auto rate = type.peak[static_cast<std::size_t>(format)] ? type.peak[static_cast<std::size_t>(format)]

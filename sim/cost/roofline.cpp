@@ -77,8 +77,8 @@ public:
     }
     ModelGraph shared; // of a mixture, whose weights others may have
     shared.operators = {what};
-    for (Pass* pass : {&shared.operators[0].forward, &shared.operators[0].backward_input,
-                       &shared.operators[0].backward_weight}) {
+    for (Pass* pass :
+         {&shared.operators[0].forward, &shared.operators[0].backward_input, &shared.operators[0].backward_weight}) {
       pass->moved_parameters = 0;
     }
     return least_of_whole(RooflineModel(shared), 0, type, precision, part);

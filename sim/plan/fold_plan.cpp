@@ -204,9 +204,8 @@ std::optional<PlanCost> fold_plan(const FoldRequest& request) {
   const bool replicated = std::any_of(plan.stages.begin(), plan.stages.end(),
                                       [](const Stage& stage) { return stage.replicas() > 1 && !stage.in_turn; });
   // Replicas that share tokens or experts are no pipelines of their own.
-  const bool meet = std::any_of(plan.stages.begin(), plan.stages.end(), [](const Stage& stage) {
-    return stage.context.ranks > 1 || stage.experts.ranks > 1;
-  });
+  const bool meet = std::any_of(plan.stages.begin(), plan.stages.end(),
+                                [](const Stage& stage) { return stage.context.ranks > 1 || stage.experts.ranks > 1; });
   if (!replicated || meet || request.problem.training.all_reduce == &kHopByHop) {
     return std::nullopt;
   }

@@ -88,7 +88,7 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
     const OperatorId op = stage.operators[at];
     const Operator& what = problem.model.operators[op];
     const double parameters = what.parameters * split.operators[at].parameters;
-    const Bytes frozen = Bytes{what.resident_bytes} / stage.tensor_parallel;
+    const Bytes frozen = Bytes{what.resident_bytes} * split.operators[at].resident(stage.tensor_parallel);
     const bool begins =
         blocks.empty() ? parameters > 0 || frozen.value > 0 : at == 0 || blocks[op] != blocks[stage.operators[at - 1]];
     if (units.empty() || (begins && (!blocks.empty() || units.back().all_weights().value > 0))) {

@@ -152,14 +152,11 @@ public:
   const Sums& of(std::size_t replica, const std::vector<DeviceId>& devices, const AxisGroups& groups) {
     const double share = stage_.share(replica);
     const std::vector<int> types = problem_.types_of(devices);
-    const auto [slot, is_new] =
-        known_.try_emplace({types, share, figures_of(groups), loads_.number_of(replica)});
+    const auto [slot, is_new] = known_.try_emplace({types, share, figures_of(groups), loads_.number_of(replica)});
     if (is_new) {
-      slot->second =
-          stage_.axes().alone()
-              ? stage_times(problem_, stage_, types.front(), share)
-              : group_times(std::make_shared<const GroupPasses>(group_passes(
-                    problem_, stage_, split_, types, groups, share, loads_.of(replica))));
+      slot->second = stage_.axes().alone() ? stage_times(problem_, stage_, types.front(), share)
+                                           : group_times(std::make_shared<const GroupPasses>(group_passes(
+                                                 problem_, stage_, split_, types, groups, share, loads_.of(replica))));
     }
     return slot->second;
   }
@@ -221,7 +218,7 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
 struct Held {
   double parameters = 0;
   double of_experts = 0; // the part of them that are experts', which ranks share
-  Bytes resident; // sum of Operator::resident_bytes
+  Bytes resident;        // sum of Operator::resident_bytes
   Bytes
       kept; // stash of operators without recompute, and what recomputed operators read from these or from other stages
   Bytes read_again;                 // the part of `kept` that only recompute reads
@@ -282,7 +279,7 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     const double parameters = problem.model.operators[op].parameters * part.parameters;
     held.parameters += parameters;
     held.of_experts += part.of_experts ? parameters : 0;
-    held.resident += Bytes{problem.model.operators[op].resident_bytes} / stage.tensor_parallel;
+    held.resident += Bytes{problem.model.operators[op].resident_bytes} * part.resident(stage.tensor_parallel);
     const Bytes stash = problem.stash_bytes(op) * part.stash;
     if (!stage.recomputes(op)) {
       held.kept += stash;
@@ -377,8 +374,8 @@ double part_of_shared(const Training& training, const Stage& stage, const Held& 
                                   : 1;
   }
   const double experts = held.of_experts / held.parameters;
-  return training.sharding.replicas * ((1 - experts) / sharing_replicas(training, stage) +
-                                       experts / sharing_experts(training, stage));
+  return training.sharding.replicas *
+         ((1 - experts) / sharing_replicas(training, stage) + experts / sharing_experts(training, stage));
 }
 
 // What each operator takes of the passes on a device by itself.
@@ -502,9 +499,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
         cost.units, cost.groups.empty() ? operator_seconds(problem, stage, problem.type_index(stage.devices.front()))
                                         : cost.groups.front().passes->of_operators);
   } else if (stage.replicas() > 1 && figures == Figures::all) {
-    cost.buckets = gradient_buckets(problem, stage, split,
-                                    cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
-                                    cost.gradients + cost.expert_gradients);
+    cost.buckets =
+        gradient_buckets(problem, stage, split, cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
+                         cost.gradients + cost.expert_gradients);
   }
   return cost;
 }

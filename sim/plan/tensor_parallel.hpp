@@ -15,9 +15,11 @@ namespace stagecraft {
 /// One operator, as a device has it. Parts are fractions of what its replica has of a micro-batch, which on a context
 /// axis is its part of the tokens.
 struct RankShare {
-  Shard shard;                             ///< degree 1: each device does the whole operator
-  double parameters = 1;                   ///< the part of its parameters
-  bool of_experts = false;                 ///< ranks share its experts
+  Shard shard;             ///< degree 1: each device does the whole operator
+  double parameters = 1;   ///< the part of its parameters
+  bool of_experts = false; ///< ranks share its experts
+  /// The part of what its file, or frozen weights and copies of weights, take all the time, in a tensor group of t.
+  double resident(int t) const { return of_experts ? parameters : 1.0 / t; }
   double stash = 1;                        ///< the part of what it keeps for backward
   double weight_stash = 1;                 ///< the part of what its weight gradient needs
   double output = 1;                       ///< the part of its output that later operators find

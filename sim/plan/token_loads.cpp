@@ -10,8 +10,7 @@ namespace {
 // back, a causal query sees one key more than the one before it.
 class SeenKeys {
 public:
-  explicit SeenKeys(const AttentionMask& mask)
-      : mask_(mask), documents_(mask.documents.begin(), mask.documents.end()) {
+  explicit SeenKeys(const AttentionMask& mask) : mask_(mask), documents_(mask.documents.begin(), mask.documents.end()) {
     if (documents_.empty()) {
       documents_.push_back(mask.tokens);
     }

@@ -102,18 +102,17 @@ public:
       const StageAxes axes = groups.axes(static_cast<int>(rank));
       const std::vector<DeviceId>& all = groups.devices[rank];
       // Ranks that share tokens or experts with a tensor group's.
-      const std::size_t together = static_cast<std::size_t>(axes.degree) *
-                                   std::lcm(axes.context.ranks, axes.expert_replicas());
+      const std::size_t together =
+          static_cast<std::size_t>(axes.degree) * std::lcm(axes.context.ranks, axes.expert_replicas());
       for (std::size_t begin = 0; begin < all.size(); begin += together) {
         const std::vector<DeviceId> devices(all.begin() + static_cast<std::ptrdiff_t>(begin),
                                             all.begin() + static_cast<std::ptrdiff_t>(begin + together));
         if (!seen.insert({type, lie_of(devices, problem.router)}).second) {
           continue;
         }
-        const Teams teams = teams_of(problem, {.devices = devices,
-                                               .tensor_parallel = axes.degree,
-                                               .context = axes.context,
-                                               .experts = axes.experts});
+        const Teams teams = teams_of(
+            problem,
+            {.devices = devices, .tensor_parallel = axes.degree, .context = axes.context, .experts = axes.experts});
         add_unlike(teams, static_cast<std::size_t>(axes.degree), unlike);
       }
     }
@@ -177,7 +176,7 @@ ModelGraph as_a_rank_has_it(ModelGraph model, const TensorSplit& split, const St
     what.stash_elements *= share.stash * tokens;
     what.weight_elements *= what.weight_elements > 0 ? share.weight_stash * tokens : 1;
     what.output_elements *= split.borders * tokens;
-    what.resident_bytes /= axes.degree;
+    what.resident_bytes *= share.resident(axes.degree);
   }
   model.input_elements *= split.borders * tokens;
   return model;

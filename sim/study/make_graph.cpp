@@ -48,8 +48,8 @@ Seconds expert_seconds(const PlanCost& cost, const FusedPair& pair) {
          (pair.with_weight ? backward->backward : backward->backward_input).of_axes[axis];
 }
 
-// What a fused forward and backward take, relative to one after the other: on the streams of their device; or, where its
-// ranks share experts, each computing while the other's rows are under way, which is what such schedules are for
+// What a fused forward and backward take, relative to one after the other: on the streams of their device; or, where
+// its ranks share experts, each computing while the other's rows are under way, which is what such schedules are for
 // (DeepSeek-AI 2024, 3.2.1). Other groups run their kernels one by one. Each pair of stages and device is looked at
 // once.
 FusedPart fused_part(const Problem& problem, const OrderedPlan& ordered) {

@@ -15,8 +15,10 @@ int read_heads(yaml::Map& map, int ranks) {
   const int heads = map.integer("context_heads", 1, kMostContextRanks);
   if (ranks % heads != 0) {
     throw InputError(map.where("context_heads"), "'context_heads' " + std::to_string(heads) + " does not divide the " +
-                                                     std::to_string(ranks) + " ranks of the context axis; nearest that "
-                                                     "do: " + nearest_divisors(ranks, heads));
+                                                     std::to_string(ranks) +
+                                                     " ranks of the context axis; nearest that "
+                                                     "do: " +
+                                                     nearest_divisors(ranks, heads));
   }
   return heads;
 }
@@ -29,8 +31,9 @@ Context read_context(yaml::Map& map, const char* degree) {
   context.rule = map.choice("context_rule", kContextRules, kContextRules.front().name).rule;
   context.order = map.choice("context_order", kTokenOrders, kTokenOrders.front().name).order;
   if (map.has("context_heads") && context.rule != ContextRule::both) {
-    throw InputError(map.where("context_heads"), "'context_heads' says how many neighbours exchange tokens for heads, "
-                                                 "which 'context_rule' says already; allowed: with 'context_rule: both'");
+    throw InputError(map.where("context_heads"),
+                     "'context_heads' says how many neighbours exchange tokens for heads, "
+                     "which 'context_rule' says already; allowed: with 'context_rule: both'");
   }
   if (context.rule == ContextRule::both) {
     context.heads = read_heads(map, context.ranks);

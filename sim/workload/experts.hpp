@@ -6,8 +6,8 @@
 
 namespace stagecraft {
 
-/// Ranks of a stage, neighbours across tensor ranks, context ranks and replicas, that have the experts of each mixture in
-/// equal parts: tokens go to the rank of their expert and back. Others have the same experts (expert-data ranks).
+/// Ranks of a stage, neighbours across tensor ranks, context ranks and replicas, that have the experts of each mixture
+/// in equal parts: tokens go to the rank of their expert and back. Others have the same experts (expert-data ranks).
 struct Experts {
   int ranks = 1;
   int tensor = 1; ///< ranks of a tensor group that share each expert: 1, or all of them

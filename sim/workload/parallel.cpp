@@ -154,8 +154,8 @@ std::optional<Infeasible> expert_defect(const Mesh& mesh) {
   }
   return Infeasible{"training.parallel: expert " + std::to_string(mesh.experts.ranks) +
                     (mesh.experts.tensor > 1 ? " x expert_tensor " + std::to_string(mesh.experts.tensor) : "") +
-                    " does not divide the " + count_of(ranks, "rank") + " of a stage; nearest that do: " +
-                    nearest_divisors(ranks, needed)};
+                    " does not divide the " + count_of(ranks, "rank") +
+                    " of a stage; nearest that do: " + nearest_divisors(ranks, needed)};
 }
 
 } // namespace
@@ -173,7 +173,11 @@ int Mesh::devices_before(int pipeline_rank) const {
 
 std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices) {
   const auto shares_operators = [](const RankDegrees& rank) { return rank.tensor > 1; };
-  Mesh mesh{.tensor = degrees.tensor, .context = degrees.context, .experts = degrees.experts, .order = degrees.order, .ranks = degrees.ranks};
+  Mesh mesh{.tensor = degrees.tensor,
+            .context = degrees.context,
+            .experts = degrees.experts,
+            .order = degrees.order,
+            .ranks = degrees.ranks};
   mesh.sequence = degrees.tensor > 1 && degrees.sequence;
   if (degrees.ranks.empty() ? degrees.tensor > 1
                             : std::any_of(degrees.ranks.begin(), degrees.ranks.end(), shares_operators)) {

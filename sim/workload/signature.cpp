@@ -9,10 +9,9 @@ int dimension_of(const TensorDimensions& dimensions, int letter) {
   if (letter < 0) {
     return -1;
   }
-  const auto found = std::find_if(dimensions.begin(), dimensions.end(),
-                                  [&](const TensorDimension& dimension) {
-                                    return dimension.letter == letter || dimension.sorted_by == letter;
-                                  });
+  const auto found = std::find_if(dimensions.begin(), dimensions.end(), [&](const TensorDimension& dimension) {
+    return dimension.letter == letter || dimension.sorted_by == letter;
+  });
   return found == dimensions.end() ? -1 : static_cast<int>(found - dimensions.begin());
 }
 

@@ -39,8 +39,8 @@ struct Letter {
 struct TensorDimension {
   int letter = 0; ///< index into Signature::letters
   std::vector<std::int64_t> sections;
-  /// A second letter along which it may be cut instead, into parts of unequal size: rows of tokens, each of which belongs
-  /// to an expert. -1: none.
+  /// A second letter along which it may be cut instead, into parts of unequal size: rows of tokens, each of which
+  /// belongs to an expert. -1: none.
   int sorted_by = -1;
   std::int64_t size() const { return std::accumulate(sections.begin(), sections.end(), std::int64_t{0}); }
   bool operator==(const TensorDimension&) const = default;

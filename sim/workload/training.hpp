@@ -157,7 +157,7 @@ struct Training {
   std::vector<int> more_micro_batches;
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
-  std::optional<double> expert_skew; ///< of all mixtures, in place of the model's: as in Routing
+  std::optional<double> expert_skew;           ///< of all mixtures, in place of the model's: as in Routing
   std::optional<Precision> gradient_precision; ///< in which gradients are accumulated and reduced; nothing: the above
   const Fp8Row* fp8 = &kFp8Recipes[0];
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try

@@ -20,10 +20,11 @@ using test::near;
 // with a link each to one switch, by which a byte takes a nanosecond.
 struct SharedTokens {
   static constexpr double tokens = 8, keys = 2 * 2 * 4;
-  ModelGraph model = test::workload("name: attention\ninput: {shape: [8, 16]}\nlayers:\n"
-                                    "  - {name: qkv, kind: linear, features: 32}\n"
-                                    "  - {name: attention, kind: attention, heads: 4, key_value_heads: 2, causal: true}\n"
-                                    "  - {name: projection, kind: linear, features: 16}\n");
+  ModelGraph model =
+      test::workload("name: attention\ninput: {shape: [8, 16]}\nlayers:\n"
+                     "  - {name: qkv, kind: linear, features: 32}\n"
+                     "  - {name: attention, kind: attention, heads: 4, key_value_heads: 2, causal: true}\n"
+                     "  - {name: projection, kind: linear, features: 16}\n");
   Platform platform;
   CostModelResult cost;
   Training training;
@@ -31,7 +32,8 @@ struct SharedTokens {
   Problem problem;
 
   explicit SharedTokens(int devices, double rate = 1e3)
-      : platform(with_rates(test::World(star(devices)).platform, rate)), cost(make_roofline({model})), training(half()), router(platform),
+      : platform(with_rates(test::World(star(devices)).platform, rate)), cost(make_roofline({model})), training(half()),
+        router(platform),
         problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
 
   static Training half() {

@@ -38,8 +38,10 @@ struct Mixture {
            "  - {name: dispatch, kind: dispatch, inputs: [first, router]" +
            dispatch +
            "}\n"
-           "  - {name: expand, kind: expert_linear, inputs: [dispatch, router], experts: 8, features: 32, bias: false}\n"
-           "  - {name: contract, kind: expert_linear, inputs: [expand, router], experts: 8, features: 16, bias: false}\n"
+           "  - {name: expand, kind: expert_linear, inputs: [dispatch, router], experts: 8, features: 32, bias: "
+           "false}\n"
+           "  - {name: contract, kind: expert_linear, inputs: [expand, router], experts: 8, features: 16, bias: "
+           "false}\n"
            "  - {name: combine, kind: combine, inputs: [contract, router]}\n";
   }
   static Training half(int devices) {
@@ -101,7 +103,8 @@ TEST_CASE("rows go to the ranks of their experts and back", "[plan][experts]") {
   Mixture world(4);
   const StageCost cost = world.stage({4});
   const GroupPasses& passes = *cost.groups.front().passes;
-  const double rows = 2 * Mixture::tokens * Mixture::top * Mixture::features * 2, choices = 2 * Mixture::tokens * Mixture::top * 2;
+  const double rows = 2 * Mixture::tokens * Mixture::top * Mixture::features * 2,
+               choices = 2 * Mixture::tokens * Mixture::top * 2;
   std::vector<double> bytes;
   for (const PassExchange& one : passes.forward.exchanges) {
     CHECK(one.kind == CollectiveKind::all_to_all);
@@ -134,7 +137,9 @@ TEST_CASE("a skew makes the first rank compute longer, and every all-to-all", "[
   Mixture even(4), skewed(4, ", skew: 1");
   const StageCost equal = even.stage({4}), unequal = skewed.stage({4});
   const double first = expert_loads({.experts = 8, .skew = 1}, 4).front();
-  const auto rows = [](const StageCost& cost) { return cost.groups.front().passes->forward.exchanges.back().bytes.value; };
+  const auto rows = [](const StageCost& cost) {
+    return cost.groups.front().passes->forward.exchanges.back().bytes.value;
+  };
   CHECK(rows(unequal) == near(first * rows(equal)));
   const auto computed = [](const StageCost& cost, int rank) {
     const GroupPass& pass = cost.groups[rank].passes->forward;

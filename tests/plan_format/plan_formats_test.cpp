@@ -230,7 +230,6 @@ TEST_CASE("Megatron-LM's arguments are refused with the place", "[study][formats
       {"--num-layers $N", "file:1:14: the variable '$N' is not set"},
       {"--num-layers 12 --pipeline-model-parallel-sizes 2", "file:1:17: unknown argument"},
       {"--num-layers 12 --pipeline-model-parallel-size 5", "file:1:14: 12 layers do not spread evenly over 5 stages"},
-      {"--num-layers 12 --context-parallel-size 2", "file:1:41: '--context-parallel-size' is more than"},
       {"--num-layers 12 --pipeline-model-parallel-layout Et*12", "file:1:"},
       {"--pipeline-model-parallel-layout Et*11|L", "file:1:34: 11 transformer layers here"},
       {"--pipeline-model-parallel-layout EtxL", "file:1:36: unknown layer 'x'"},

@@ -53,8 +53,14 @@ TEST_CASE("programs whose ranks share tokens come to the unsharded run's loss an
     const Transformer apart = with_keys_apart(model, sizes);
     const Outcome whole = run(program_of(apart, make_layout({})), apart.inputs);
     CHECK(relative_error(whole.loss, run(program_of(model, make_layout({})), model.inputs).loss) < 1e-12);
-    for (const Degrees& degrees : std::initializer_list<Degrees>{
-             {1, 2, 1, 1}, {1, 4, 1, 1}, {1, 1, 2, 1}, {1, 1, 4, 1}, {1, 2, 2, 1}, {2, 2, 1, 2}, {2, 1, 2, 2}, {1, 2, 2, 2}}) {
+    for (const Degrees& degrees : std::initializer_list<Degrees>{{1, 2, 1, 1},
+                                                                 {1, 4, 1, 1},
+                                                                 {1, 1, 2, 1},
+                                                                 {1, 1, 4, 1},
+                                                                 {1, 2, 2, 1},
+                                                                 {2, 2, 1, 2},
+                                                                 {2, 1, 2, 2},
+                                                                 {1, 2, 2, 2}}) {
       for (const bool sequence : {false, true}) {
         INFO(describe(sizes) << ", data " << degrees.data << ", context " << degrees.context << " x " << degrees.heads
                              << ", tensor " << degrees.tensor << (sequence ? ", sequence" : ""));

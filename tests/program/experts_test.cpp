@@ -96,7 +96,8 @@ TEST_CASE("each mixture sends its rows twice in each pass, and what they weigh w
   const TransformerSizes sizes = mixture();
   const Program program = std::get<StageProgram>(staged(make_transformer(sizes), {.experts = {4}})).program;
   const auto sent = [](const std::vector<Step>& steps) {
-    return std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.kind == StepKind::all_to_all; });
+    return std::count_if(steps.begin(), steps.end(),
+                         [](const Step& step) { return step.kind == StepKind::all_to_all; });
   };
   CHECK(sent(program.forward) == 3 * sizes.blocks);
   CHECK(sent(program.backward) == 3 * sizes.blocks); // gradients of rows, and of what they weigh
@@ -106,7 +107,8 @@ TEST_CASE("no exchange of rows can be left out") {
   const TransformerSizes sizes = mixture();
   const Transformer model = make_transformer(sizes);
   const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
-  for (const StageAxes& axes : std::initializer_list<StageAxes>{{.experts = {4}}, {.degree = 2, .sequence = true, .experts = {4}}}) {
+  for (const StageAxes& axes :
+       std::initializer_list<StageAxes>{{.experts = {4}}, {.degree = 2, .sequence = true, .experts = {4}}}) {
     const Program program = std::get<StageProgram>(staged(model, axes)).program;
     for (const Part part : kParts) {
       for (std::size_t i = 0; i < (program.*part).size(); ++i) {

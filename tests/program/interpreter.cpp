@@ -215,7 +215,8 @@ private:
   void write(int rank, TensorId id, Numbers numbers) {
     double elements = local_elements(tensor(id), program_.layout);
     for (std::size_t axis = 0; axis < tensor(id).placements.size(); ++axis) {
-      elements *= tensor(id).placements[axis].sorted ? program_.layout.dimensions[axis].size : 1; // zeros for the others'
+      elements *=
+          tensor(id).placements[axis].sorted ? program_.layout.dimensions[axis].size : 1; // zeros for the others'
     }
     if (static_cast<double>(numbers.values.size()) != elements) {
       outcome_.defects.push_back("tensor " + std::to_string(id) + " has another size than the program says");
@@ -254,9 +255,13 @@ private:
     const Placement& after = to.placements[step.dimension];
     const int parts = static_cast<int>(all.size());
     const auto cut_mine = [&](const Numbers& whole) {
-      return after.sorted ? of_own_experts(whole, to, step.dimension, rank) : cut(whole, after.dimension, sections_before(to, step.dimension, after), mine, parts);
+      return after.sorted ? of_own_experts(whole, to, step.dimension, rank)
+                          : cut(whole, after.dimension, sections_before(to, step.dimension, after), mine, parts);
     };
-    const auto joined = [&] { return before.sorted ? combine(all, false) : join(all, before.dimension, sections_before(from, step.dimension, before)); };
+    const auto joined = [&] {
+      return before.sorted ? combine(all, false)
+                           : join(all, before.dimension, sections_before(from, step.dimension, before));
+    };
     switch (step.kind) {
     case StepKind::all_reduce:
       return combine(all, step.maximum);
@@ -277,8 +282,8 @@ private:
     return inputs.size() > 1 ? inputs[1].maker : op;
   }
 
-  // Rows, or choices, of experts that this rank has along a dimension of the layout, with those of others as zeros, or as
-  // choices of no expert. Tensors keep their size: what matters is whose numbers a rank knows.
+  // Rows, or choices, of experts that this rank has along a dimension of the layout, with those of others as zeros, or
+  // as choices of no expert. Tensors keep their size: what matters is whose numbers a rank knows.
   Numbers of_own_experts(Numbers numbers, const ProgramTensor& tensor, std::size_t dimension, int rank) {
     const int router = router_of(tensor.op);
     const auto [known, is_new] = choices_.try_emplace(router);
@@ -485,9 +490,9 @@ private:
         for (const int peer : peers_of(program_.layout, axis, rank)) {
           all.push_back(&now[peer]);
         }
-        next.push_back(placement.sorted ? combine(all, false)
+        next.push_back(placement.sorted       ? combine(all, false)
                        : placement.is_shard() ? join(all, placement.dimension, sections_before(tensor, axis, placement))
-                                            : now[rank]);
+                                              : now[rank]);
         if (placement.is_partial()) {
           outcome_.defects.push_back("tensor " + std::to_string(id) + " is still in terms");
         }

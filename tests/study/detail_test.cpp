@@ -5,9 +5,12 @@
 namespace stagecraft::test {
 namespace {
 
-// Layers of GPT-2 in two stages of two replicas of two devices.
+// Layers of GPT-2 in two stages of two replicas of two devices. Ranks that share tokens wait for each other where one's
+// transfer takes longer: these are on devices whose links are alike.
 Comparison compared(const std::string& detail, const std::string& training, const std::string& engine) {
-  const std::string text = "model: gpt2\nplatform: nvlink-v100\nengine: " + engine + "\ndetail: " + detail +
+  const bool shares_tokens = training.find("context") != std::string::npos;
+  const std::string platform = shares_tokens ? "dgx-h100" : "nvlink-v100";
+  const std::string text = "model: gpt2\nplatform: " + platform + "\nengine: " + engine + "\ndetail: " + detail +
                            "\ntraining: {global_batch: 16, micro_batches: 4, precision: fp16, optimizer: adam, " +
                            training + "}\ncompare: {strategies: [mesh], schedules: all}\n";
   return compare_text(text).comparison;
@@ -42,8 +45,7 @@ TEST_CASE("with every exchange a task, a run is what it is with passes as blocks
   for (const std::string& training :
        {degrees, std::string("parallel: {tensor: 2, pipeline: 2, sequence: true}"), degrees + ", recompute: full",
         degrees + ", recompute: {kinds: [attention]}", degrees + ", gradient_bucket: 1 MB",
-        std::string("parallel: {tensor: 2, pipeline: 2, zero: 1}"),
-        std::string("parallel: {context: 4, pipeline: 2}"),
+        std::string("parallel: {tensor: 2, pipeline: 2, zero: 1}"), std::string("parallel: {context: 4, pipeline: 2}"),
         std::string("parallel: {context: 2, tensor: 2, sequence: true, pipeline: 2, context_rule: all-gather}"),
         std::string("parallel: {context: 4, pipeline: 2, context_rule: both, context_heads: 2, zero: 1}"),
         std::string("parallel: {tensor: 2, pipeline: 2, zero: 3, reshard: after-forward}"),

@@ -59,7 +59,8 @@ TEST_CASE("replicas with the same experts share these, and all replicas the rest
   const Run all = find_run(compared("{data: 8, expert: 4, zero: 3}", "simgrid", "auto"), "mesh", "1f1b", 4);
   CHECK(all.why_not.empty());
   CHECK(all.metrics.peak_memory.front() < states.metrics.peak_memory.front());
-  const Run some = find_run(compared("{data: 8, expert: 4, zero: 3, shard: 4}", "analytic", "blocks"), "mesh", "1f1b", 4);
+  const Run some =
+      find_run(compared("{data: 8, expert: 4, zero: 3, shard: 4}", "analytic", "blocks"), "mesh", "1f1b", 4);
   CHECK_THAT(some.why_not, Catch::Contains("training.parallel.shard left out"));
 }
 

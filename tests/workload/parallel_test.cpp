@@ -184,7 +184,7 @@ TEST_CASE("how context ranks share attention is read with their number", "[workl
 
 TEST_CASE("degrees that are not modelled, or said twice, are refused where they stand", "[workload][parallel]") {
   CHECK_THAT(test::error_of([] { training("{parallel: {zero: 4}}"); }), Catch::Contains("[0, 3]"));
-  CHECK_THAT(test::error_of([] { training("{parallel: {expert: 2}}"); }), Catch::StartsWith("t.yaml:1:21:"));
+  CHECK_THAT(test::error_of([] { training("{parallel: {expert: 0}}"); }), Catch::StartsWith("t.yaml:1:21:"));
   CHECK_THAT(test::error_of([] { training("{parallel: {tensor: 0}}"); }), Catch::StartsWith("t.yaml:1:21:"));
   CHECK_THAT(test::error_of([] { training("{parallel: {tensors: 2}}"); }), Catch::Contains("did you mean 'tensor'"));
   CHECK_THAT(test::error_of([] { training("{parallel: {order: data-first}}"); }), Catch::StartsWith("t.yaml:1:20:"));

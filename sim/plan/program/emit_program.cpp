@@ -140,8 +140,8 @@ private:
   }
 
   TensorId step_to(TensorId from, std::size_t axis, const Placement& to) {
-    const auto [known, is_new] = converted_.try_emplace(
-        {from, axis, to.kind, to.dimension, to.sections, to.sorted, to.last}, -1);
+    const auto [known, is_new] =
+        converted_.try_emplace({from, axis, to.kind, to.dimension, to.sections, to.sorted, to.last}, -1);
     if (is_new) {
       ProgramTensor changed = tensor(from);
       const StepKind kind = way_between(changed.placements[axis], to);

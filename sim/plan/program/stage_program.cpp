@@ -137,8 +137,9 @@ std::variant<SharedLetters, Infeasible> share(const CutStage& cut, const std::ve
     return share_by_torchtitan(cut.operators, layout, {.sequence = axes.sequence, .loss_parallel = false});
   case TensorRule::search:
     if (axes.context.ranks * axes.experts.ranks > 1) {
-      return Infeasible{"the search for what a tensor group shares knows neither a context nor an expert axis; allowed: "
-                        "a framework's rule"};
+      return Infeasible{
+          "the search for what a tensor group shares knows neither a context nor an expert axis; allowed: "
+          "a framework's rule"};
     }
     return search(cut, stage, layout, axes, times);
   default:
@@ -246,7 +247,8 @@ std::string expert_defect(const StageAxes& axes) {
   }
   const int inside = tensor == 1 ? axes.degree : 1;
   if (inside > 1 && !axes.sequence) {
-    return "the " + std::to_string(inside) + " ranks of a tensor group have the same tokens, so they cannot send them to " +
+    return "the " + std::to_string(inside) +
+           " ranks of a tensor group have the same tokens, so they cannot send them to " +
            "different experts; allowed: sequence: true, or expert_tensor: " + std::to_string(inside);
   }
   const int all = inside * axes.context.ranks;

@@ -31,8 +31,8 @@ struct CutStage {
 /// With `keys_apart`, what attention needs of all tokens stands apart from what it needs of its own (keys_apart()).
 CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart = false);
 
-/// The program of the ranks that exchange data in a pass, by the axes' rule: Megatron-LM's with products that stand alone shared too and vocabularies
-/// padded.
+/// The program of the ranks that exchange data in a pass, by the axes' rule: Megatron-LM's with products that stand
+/// alone shared too and vocabularies padded.
 struct StageProgram {
   Program program;
   SharedLetters shared;

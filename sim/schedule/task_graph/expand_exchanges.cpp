@@ -58,7 +58,7 @@ private:
   }
 
   const ExchangePlan& plan_;
-  std::vector<std::set<std::int32_t>> teams_;                           // [pass]
+  std::vector<std::set<std::int32_t>> teams_;                      // [pass]
   std::map<std::pair<std::int32_t, int>, const GroupPass*> first_; // [team, kind of pass]: of its first device
   std::set<std::int32_t> unlike_;
 };
@@ -226,8 +226,8 @@ private:
 class Expansion {
 public:
   Expansion(TaskGraph graph, const ExchangePlan& plan, std::vector<char> divides, const Fold* fold)
-      : made_(graph), old_(std::move(graph)), plan_(plan), divides_(std::move(divides)), fold_(fold), first_(old_.work.size()),
-        last_(old_.work.size()), steps_(old_.work.size(), -1) {}
+      : made_(graph), old_(std::move(graph)), plan_(plan), divides_(std::move(divides)), fold_(fold),
+        first_(old_.work.size()), last_(old_.work.size()), steps_(old_.work.size(), -1) {}
 
   TaskGraph run() {
     clear_tasks();

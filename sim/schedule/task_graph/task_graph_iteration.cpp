@@ -170,7 +170,8 @@ std::vector<TaskGraphBuilder::Reducers> TaskGraphBuilder::reducers_of_experts(in
   return all;
 }
 
-// Reduces, or gathers, what all replicas have, then what those with the same experts have, each group beside the others.
+// Reduces, or gathers, what all replicas have, then what those with the same experts have, each group beside the
+// others.
 TaskGraphBuilder::Reduction TaskGraphBuilder::reduce_dense_and_experts(int stage, const Reducers& dense,
                                                                        const std::vector<Reducers>& experts,
                                                                        const GradientBucket& bytes,

@@ -314,15 +314,13 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
 }
 
 // What the members of a group gather and reduce, [step of the first]: its reductions.
-std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::share_among(int stage, int rank,
-                                                                       const std::vector<std::size_t>& members,
-                                                                       Whose whose) {
+std::vector<TaskGraphBuilder::Reduction>
+TaskGraphBuilder::share_among(int stage, int rank, const std::vector<std::size_t>& members, Whose whose) {
   if (request_.sharding.gathers_units()) {
     gather_units(stage, reducers_among(stage, members, TaskKind::all_gather), simulated_among(stage, members), whose);
   }
-  std::vector<Reduction> reduced =
-      reduce_units(stage, reducers_among(stage, members, TaskKind::reduce_scatter), simulated_among(stage, members),
-                   whose);
+  std::vector<Reduction> reduced = reduce_units(stage, reducers_among(stage, members, TaskKind::reduce_scatter),
+                                                simulated_among(stage, members), whose);
   for (const Reduction& one : reduced) {
     if (one.end != kNone) {
       edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});

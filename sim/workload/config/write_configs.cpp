@@ -25,7 +25,9 @@ std::string zero_text(const ConfigToWrite& what) {
 }
 
 // Replicas that share weights, and groups of them.
-int sharing(const ConfigToWrite& what) { return what.training.sharding.sharing(what.mesh.data * what.mesh.context.ranks); }
+int sharing(const ConfigToWrite& what) {
+  return what.training.sharding.sharing(what.mesh.data * what.mesh.context.ranks);
+}
 
 std::string refusal_of_torchtitan(const ConfigToWrite& what) {
   const Training& training = what.training;
@@ -77,7 +79,8 @@ std::string modules_of(const PipelineLayout& layers) {
 }
 
 std::string parallelism_of_torchtitan(const ConfigToWrite& what) {
-  const int shard = what.training.sharding.zero == Zero::weights ? std::max(1, sharing(what) / what.mesh.context.ranks) : 1;
+  const int shard =
+      what.training.sharding.zero == Zero::weights ? std::max(1, sharing(what) / what.mesh.context.ranks) : 1;
   std::string text = "[parallelism]\ndata_parallel_replicate_degree = " + std::to_string(what.mesh.data / shard) +
                      "\ndata_parallel_shard_degree = " + std::to_string(shard) +
                      "\ntensor_parallel_degree = " + std::to_string(what.mesh.tensor) +
