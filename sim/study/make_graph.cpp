@@ -243,7 +243,7 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
   }
   request.loading = &std::get<Loading>(loading);
   return make_replayable(study, request);
-}
+} // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the request owns its function
 
 bool is_replayable(const Study& study, int micro_batches) {
   constexpr double kMostActions = 2e7; // their task graph takes about 5 GB
