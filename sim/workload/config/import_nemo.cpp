@@ -97,7 +97,7 @@ private:
     }
     const Where where = source.row != nullptr ? source.row->where : whole_;
     if (rows.empty()) {
-      throw InputError(where, table_.rows() == 0
+      throw InputError(where, source.row == nullptr || table_.rows() == 0
                                   ? "the table has no rows; allowed: one or more"
                                   : "no row of '" + source.file + "' is like that; " + nearest_rows(*source.row));
     }
