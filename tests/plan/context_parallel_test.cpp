@@ -19,7 +19,7 @@ using test::near;
 // Attention between two products, for 8 tokens: 4 heads of 4 features, 2 of keys and values. Half precision, on devices
 // with a link each to one switch, by which a byte takes a nanosecond.
 struct SharedTokens {
-  static constexpr double tokens = 8, keys = 2 * 2 * 4;
+  inline static const double tokens = 8, keys = 2 * 2 * 4;
   ModelGraph model =
       test::workload("name: attention\ninput: {shape: [8, 16]}\nlayers:\n"
                      "  - {name: qkv, kind: linear, features: 32}\n"

@@ -18,7 +18,7 @@ using test::near;
 // A mixture of 8 experts, 2 of which each of 8 tokens goes to: 16 features, 32 inside. Half precision, two samples for
 // each device, which have a link each to one switch.
 struct Mixture {
-  static constexpr double tokens = 8, top = 2, features = 16, inner = 32, experts = 8;
+  inline static const double tokens = 8, top = 2, features = 16, inner = 32, experts = 8;
   ModelGraph model;
   Platform platform;
   CostModelResult cost;

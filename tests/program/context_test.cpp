@@ -65,7 +65,7 @@ TEST_CASE("programs whose ranks share tokens come to the unsharded run's loss an
         INFO(describe(sizes) << ", data " << degrees.data << ", context " << degrees.context << " x " << degrees.heads
                              << ", tensor " << degrees.tensor << (sequence ? ", sequence" : ""));
         const Outcome outcome = run(program_of(apart, layout_of(degrees), sequence), apart.inputs);
-        CHECK(outcome.defects == std::vector<std::string>{});
+        CHECK(outcome.defects.empty());
         CHECK(error_of(outcome, whole) < 1e-12);
         if (degrees.data > 1 && degrees.tensor > 1) {
           CHECK(outcome.redundant.empty());

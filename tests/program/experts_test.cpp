@@ -85,7 +85,7 @@ TEST_CASE("programs whose ranks share experts come to the unsharded run's loss a
       const Program& program = std::get<StageProgram>(staged_program).program;
       const bool is_apart = program.operators.size() > model.operators.size();
       const Outcome outcome = run(program, is_apart ? apart.inputs : model.inputs);
-      CHECK(outcome.defects == std::vector<std::string>{});
+      CHECK(outcome.defects.empty());
       CHECK(error_of(outcome, is_apart ? whole_apart : whole) < 1e-12);
     }
   }
@@ -99,8 +99,8 @@ TEST_CASE("each mixture sends its rows twice in each pass, and what they weigh w
     return std::count_if(steps.begin(), steps.end(),
                          [](const Step& step) { return step.kind == StepKind::all_to_all; });
   };
-  CHECK(sent(program.forward) == 3 * sizes.blocks);
-  CHECK(sent(program.backward) == 3 * sizes.blocks); // gradients of rows, and of what they weigh
+  CHECK(sent(program.forward) == 3L * sizes.blocks);
+  CHECK(sent(program.backward) == 3L * sizes.blocks); // gradients of rows, and of what they weigh
 }
 
 TEST_CASE("no exchange of rows can be left out") {
