@@ -19,7 +19,7 @@ using test::near;
 // Attention between two products, for 8 tokens: 4 heads of 4 features, 2 of keys and values. Half precision, on devices
 // with a link each to one switch, by which a byte takes a nanosecond.
 struct SharedTokens {
-  inline static const double tokens = 8, keys = 2 * 2 * 4;
+  static constexpr double kAllTokens = 8, kKeys = 2 * 2 * 4;
   ModelGraph model =
       test::workload("name: attention\ninput: {shape: [8, 16]}\nlayers:\n"
                      "  - {name: qkv, kind: linear, features: 32}\n"
@@ -88,7 +88,7 @@ TEST_CASE("a ring passes keys and values on, and their gradients one step furthe
   SharedTokens world(4);
   const StageCost cost = world.stage({.ranks = 4}, 4);
   const GroupPasses& passes = *cost.groups.front().passes;
-  const double block = 2 * SharedTokens::tokens / 4 * SharedTokens::keys * 2;
+  const double block = 2 * SharedTokens::kAllTokens / 4 * SharedTokens::kKeys * 2;
   CHECK(bytes_of(passes.forward) == std::vector<double>{block, block, block});
   CHECK(bytes_of(passes.backward) == std::vector<double>{block, 2 * block, 2 * block, block, block});
   CHECK(kinds_of(passes.forward) == std::vector<CollectiveKind>(3, CollectiveKind::shift));
@@ -112,8 +112,8 @@ TEST_CASE("what goes round is hidden behind kernels, but for the last gradient",
 
 TEST_CASE("gathering and exchanging for heads move what their rules say", "[plan][context]") {
   SharedTokens world(2);
-  const double keys = 2 * SharedTokens::tokens * SharedTokens::keys * 2, all = 2 * SharedTokens::tokens * 32 * 2,
-               out = 2 * SharedTokens::tokens * 16 * 2;
+  const double keys = 2 * SharedTokens::kAllTokens * SharedTokens::kKeys * 2,
+               all = 2 * SharedTokens::kAllTokens * 32 * 2, out = 2 * SharedTokens::kAllTokens * 16 * 2;
   const StageCost gathers = world.stage({.ranks = 2, .rule = ContextRule::all_gather}, 2);
   CHECK(bytes_of(gathers.groups.front().passes->forward) == std::vector<double>{keys});
   CHECK(bytes_of(gathers.groups.front().passes->backward) == std::vector<double>{keys, keys});

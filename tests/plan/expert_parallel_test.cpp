@@ -18,7 +18,7 @@ using test::near;
 // A mixture of 8 experts, 2 of which each of 8 tokens goes to: 16 features, 32 inside. Half precision, two samples for
 // each device, which have a link each to one switch.
 struct Mixture {
-  inline static const double tokens = 8, top = 2, features = 16, inner = 32, experts = 8;
+  static constexpr double kAllTokens = 8, kTop = 2, kFeatures = 16, kInner = 32, kAllExperts = 8;
   ModelGraph model;
   Platform platform;
   CostModelResult cost;
@@ -78,7 +78,7 @@ struct Mixture {
 // layer and 8 x 16 of the router on all.
 TEST_CASE("ranks hold their part of the experts, and reduce it among those that have the same", "[plan][experts]") {
   Mixture world(8);
-  const double dense = 16 * 16 + 8 * 16, mixture = 2 * Mixture::experts * Mixture::features * Mixture::inner;
+  const double dense = 16 * 16 + 8 * 16, mixture = 2 * Mixture::kAllExperts * Mixture::kFeatures * Mixture::kInner;
   const StageCost shared = world.stage({4});
   CHECK(shared.gradients.value == near(2 * dense));
   CHECK(shared.expert_gradients.value == near(2 * mixture / 4));
@@ -93,7 +93,7 @@ TEST_CASE("ranks hold their part of the experts, and reduce it among those that 
 TEST_CASE("states of experts are shared by the ranks that have the same experts", "[plan][experts]") {
   Mixture world(8);
   world.training.sharding = {.zero = Zero::states, .replicas = 8};
-  const double dense = 16 * 16 + 8 * 16, mixture = 2 * Mixture::experts * Mixture::features * Mixture::inner;
+  const double dense = 16 * 16 + 8 * 16, mixture = 2 * Mixture::kAllExperts * Mixture::kFeatures * Mixture::kInner;
   const double each = 4.0 * (world.training.optimizer->states + 1);
   CHECK(world.stage({4}).replicas.front().memory.optimizer.value == near(each * (dense / 8 + mixture / 4 / 2)));
 }
@@ -103,8 +103,8 @@ TEST_CASE("rows go to the ranks of their experts and back", "[plan][experts]") {
   Mixture world(4);
   const StageCost cost = world.stage({4});
   const GroupPasses& passes = *cost.groups.front().passes;
-  const double rows = 2 * Mixture::tokens * Mixture::top * Mixture::features * 2,
-               choices = 2 * Mixture::tokens * Mixture::top * 2;
+  const double rows = 2 * Mixture::kAllTokens * Mixture::kTop * Mixture::kFeatures * 2,
+               choices = 2 * Mixture::kAllTokens * Mixture::kTop * 2;
   std::vector<double> bytes;
   for (const PassExchange& one : passes.forward.exchanges) {
     CHECK(one.kind == CollectiveKind::all_to_all);
