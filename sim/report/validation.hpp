@@ -15,6 +15,9 @@ struct ValidationRow {
   std::string group;             ///< group of rows whose errors are summed up together; "": none
   double measured = 0, predicted = 0;
   std::string contest = {}; ///< rows of one model on one platform that are ranked against each other; "": none
+  std::string family = {};  ///< rows whose errors are expected to be alike; "": not told apart
+  double low = 0, high = 0; ///< the interval of the prediction; both 0: there is none
+  std::vector<std::string> assumed = {}; ///< what the source does not state and was assumed, a clause each
 
   double error() const { return predicted / measured - 1; }
 };
@@ -31,6 +34,9 @@ struct Validation {
   std::map<std::string, std::vector<ValidationRow>> baselines;
   std::vector<SkippedCase> skipped;
   std::vector<std::string> inputs = {}; ///< files that the validation read
+  /// Of groups in which a configuration was measured several times: the median error of predicting one measurement by
+  /// the others of its configuration. No model can be expected to do better.
+  std::map<std::string, double> noise = {};
 };
 
 /// Relative errors over rows; rows of several metrics may be mixed.

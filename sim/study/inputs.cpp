@@ -93,6 +93,12 @@ ModelGraph load_with_settings(const fs::path& path, const Folders& folders, cons
   return load_workload(document, options);
 }
 
+ModelGraph load_workload_with_settings(yaml::Node workload, const ImportOptions& options,
+                                       const std::vector<Setting>& settings) {
+  apply(workload, settings, "model.");
+  return load_workload(workload, options);
+}
+
 // A device type that runs every kernel and never waits for memory: its times come from the profile alone.
 DeviceType profiled_device(const std::string& name, Bytes memory) {
   DeviceType type;
@@ -139,7 +145,12 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
     return load_with_settings(find_file(folders, "workloads", node.text, node.where), folders, {}, settings);
   }
   yaml::Map map(node, "model");
-  const fs::path path = find_file(folders, "workloads", map.text("file"), map.where("file"));
+  const yaml::Node* workload = map.find("workload");
+  if (workload != nullptr && map.has("file")) {
+    throw InputError(map.where("workload"), "a model is one workload; allowed: 'file' or 'workload'");
+  }
+  const fs::path path =
+      workload != nullptr ? fs::path() : find_file(folders, "workloads", map.text("file"), map.where("file"));
   ImportOptions options;
   if (const yaml::Node* dimensions = map.find("dimensions")) {
     for (const yaml::Node::Entry& entry : dimensions->entries) {
@@ -158,7 +169,8 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
     options.lora = map.integer("lora", 1, kMostLora);
   }
   map.finish();
-  ModelGraph model = load_with_settings(path, folders, options, settings);
+  ModelGraph model = workload != nullptr ? load_workload_with_settings(*workload, options, settings)
+                                         : load_with_settings(path, folders, options, settings);
   if (!device.empty() && !model.devices.empty()) {
     throw InputError(map.where("device"), "the file itself names the devices of its times; allowed: no 'device'");
   }
@@ -181,6 +193,17 @@ Platform brought_platform(const ModelGraph& model) {
 }
 
 namespace {
+
+// A platform file's keys in the study itself.
+Platform load_here(yaml::Node document, const Folders& folders, const std::vector<Setting>& settings) {
+  const fs::path types = folders.shipped / "platforms" / "devices";
+  apply(document, settings, "platform.");
+  if (folders.files == nullptr) {
+    return load_platform(document, device_types_in(types));
+  }
+  folders.files->note_beside(document);
+  return load_platform(document, folders.files->device_types(types), folders.files->types());
+}
 
 Platform load_with_settings(const fs::path& path, const Folders& folders, const std::vector<Setting>& settings) {
   const fs::path types = folders.shipped / "platforms" / "devices";
@@ -231,8 +254,8 @@ Platform read_platform(const yaml::Node& node, const Folders& folders, const std
     }
     return load_with_settings(find_file(folders, "platforms", node.text, node.where), folders, settings);
   }
-  if (node.find("nodes") != nullptr) {
-    return read_nodes(node, folders);
+  if (const yaml::Node* nodes = node.find("nodes")) {
+    return nodes->kind == yaml::Node::Kind::sequence ? load_here(node, folders, settings) : read_nodes(node, folders);
   }
   yaml::Map map(node, "platform");
   constexpr int kMostDevices = 100'000;

@@ -454,7 +454,7 @@ bool is_perseus(const std::filesystem::path& folder) {
                      [&](const char* name) { return std::filesystem::is_regular_file(folder / name); });
 }
 
-Validation validate_perseus(const std::filesystem::path& folder, const std::filesystem::path& /*shipped*/) {
+Validation validate_perseus(const std::filesystem::path& folder, const ValidateOptions& /*options*/) {
   Validation validation = Validator(perseus::read(folder)).run();
   validation.source = folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
   for (const char* name : kFiles) {

@@ -46,7 +46,7 @@ std::string ranking(const std::string& contest, const std::vector<ValidationRow>
 
 bool is_runs(const fs::path& path) { return !run_records_at(path).empty(); }
 
-Validation validate_runs(const fs::path& path, const fs::path& /*shipped*/) {
+Validation validate_runs(const fs::path& path, const ValidateOptions& /*options*/) {
   Validation validation;
   validation.source = path.string();
   std::map<std::string, std::vector<ValidationRow>> contests;

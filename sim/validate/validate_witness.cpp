@@ -203,12 +203,12 @@ void add_medians(Validation& validation) {
 
 bool is_witness(const fs::path& path) { return !witness_files_at(path).empty(); }
 
-Validation validate_witness(const fs::path& path, const fs::path& shipped) {
+Validation validate_witness(const fs::path& path, const ValidateOptions& options) {
   Validation validation;
   validation.source = path.string();
   for (const fs::path& file : witness_files_at(path)) {
     validation.inputs.push_back(file.string());
-    WitnessCase(file, {file.parent_path(), shipped}, validation).add();
+    WitnessCase(file, {file.parent_path(), options.shipped}, validation).add();
   }
   add_medians(validation);
   return validation;

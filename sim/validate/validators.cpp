@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/base/error.hpp"
+#include "sim/validate/truth/validate_truth.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,6 +19,8 @@ constexpr std::array kValidators = {
     ValidatorRow{"witness",
                  "a file with the key `witness`, or a folder of them: layers, step and memory in a framework",
                  is_witness, validate_witness},
+    ValidatorRow{"truth", "a CSV table of measured runs, or a folder of them: runs that others published", is_truth,
+                 validate_truth},
 };
 
 bool has_no_error(const ValidationRow& row) { return !std::isfinite(row.error()); }
@@ -57,14 +60,14 @@ std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
   return files;
 }
 
-Validation validate(const std::filesystem::path& path, const std::filesystem::path& shipped) {
+Validation validate(const std::filesystem::path& path, const ValidateOptions& options) {
   if (!std::filesystem::exists(path)) {
     throw InputError({path.string()}, "no such file or folder");
   }
   std::string known;
   for (const ValidatorRow& row : kValidators) {
     if (row.accepts(path)) {
-      return without_rows_of_nothing(row.validate(path, shipped));
+      return without_rows_of_nothing(row.validate(path, options));
     }
     known += (known.empty() ? "" : "; ") + std::string(row.help);
   }

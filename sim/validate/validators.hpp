@@ -8,20 +8,20 @@
 #include <vector>
 
 #include "sim/report/validation.hpp"
+#include "sim/validate/truth/validate_options.hpp"
 
 namespace stagecraft {
 
 struct ValidatorRow {
   std::string_view name, help;
   bool (*accepts)(const std::filesystem::path& path); ///< looks at names and headers only
-  /// `shipped` as Folders::shipped.
-  Validation (*validate)(const std::filesystem::path& path, const std::filesystem::path& shipped);
+  Validation (*validate)(const std::filesystem::path& path, const ValidateOptions& options);
 };
 std::span<const ValidatorRow> validators();
 
 /// Predicts what the data at `path` measured, by the first row that accepts it. InputError where no row does, or where
-/// the data is malformed. Names in the data are looked for beside it and in `shipped`.
-Validation validate(const std::filesystem::path& path, const std::filesystem::path& shipped = {});
+/// the data is malformed.
+Validation validate(const std::filesystem::path& path, const ValidateOptions& options = {});
 
 /// The file at `path`, or the files in the folder there, sorted by name; only those that `accepts` accepts.
 std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
@@ -30,16 +30,16 @@ std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
 bool is_perseus(const std::filesystem::path& folder);
 /// Pipelines measured under 1F1B at many clocks (Chung et al., SOSP 2024): iteration times and energies.
 /// docs/validation.md.
-Validation validate_perseus(const std::filesystem::path& folder, const std::filesystem::path& shipped);
+Validation validate_perseus(const std::filesystem::path& folder, const ValidateOptions& options);
 
 bool is_runs(const std::filesystem::path& path);
 /// Runs that `execute` wrote, a file or a folder of them: iteration times at the model's own scale, predicted from the
 /// times of their parts, and how well the predictions rank the runs of one model on one platform. docs/validation.md.
-Validation validate_runs(const std::filesystem::path& path, const std::filesystem::path& shipped);
+Validation validate_runs(const std::filesystem::path& path, const ValidateOptions& options);
 
 bool is_witness(const std::filesystem::path& path);
 /// What a framework measured of a model on one device, a file or a folder of them: each layer's passes, the step and
 /// the peak of memory, by the model's profile or else by the device's fits. docs/validation.md.
-Validation validate_witness(const std::filesystem::path& path, const std::filesystem::path& shipped);
+Validation validate_witness(const std::filesystem::path& path, const ValidateOptions& options);
 
 } // namespace stagecraft

@@ -169,7 +169,7 @@ TEST_CASE("a run that took no time has no relative error, and no infinite one", 
   record.timeline.start.assign(record.timeline.start.size(), 0);
   record.timeline.finish = record.timeline.start;
   const File file(to_json(record));
-  const Validation validation = validate(file.path, kRoot);
+  const Validation validation = validate(file.path, {.shipped = kRoot});
   CHECK(validation.rows.empty());
   REQUIRE(validation.skipped.size() == 1);
   CHECK(validation.skipped.front().why == "iteration_seconds: measured as 0");

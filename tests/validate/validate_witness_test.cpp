@@ -58,7 +58,7 @@ const ValidationRow& row_of(const Validation& validation, const std::string& nam
 std::string refusal(const std::string& text) {
   const Folder folder;
   const fs::path file = folder.add("w.yaml", text);
-  return error_of([&] { validate(file, kRoot); }).substr(folder.path.string().size() + 1);
+  return error_of([&] { validate(file, {.shipped = kRoot}); }).substr(folder.path.string().size() + 1);
 }
 
 TEST_CASE("a witness's layers, step and memory stand beside their prediction", "[study][validate][witness]") {
@@ -68,7 +68,7 @@ TEST_CASE("a witness's layers, step and memory stand beside their prediction", "
       chain_witness("graph_seconds: 12\npeak_bytes: 8e6\nlayers:\n" + layer("a", "matmul", 0.8, 2.5) + // named
                     layer("fc1", "matmul", 1, 0) +                                       // b, the next of its kind
                     layer("d", "matmul", 0.25, 0.5) + layer("d", "matmul", 0.25, 0.5))); // two modules make one
-  const Validation validation = validate(file, kRoot);
+  const Validation validation = validate(file, {.shipped = kRoot});
   CHECK(row_of(validation, "w/a", "forward_seconds").error() == Approx(1 / 0.8 - 1));
   CHECK(row_of(validation, "w/a", "backward_seconds").error() == Approx(2 / 2.5 - 1));
   CHECK(row_of(validation, "w/a", "forward_seconds").group == "matmul");
@@ -119,7 +119,7 @@ TEST_CASE("the layers of a shipped network are found by their kinds alone", "[st
              "# measured by hand\nwitness: torch\nmodel: vgg16\ndevice: h100-sxm-80gb\nbatch: 8\nprecision: bf16\n"
              "optimizer: adam\nstep_seconds: 1\nlayers:\n" +
                  layers);
-  const Validation validation = validate(folder.path, kRoot);
+  const Validation validation = validate(folder.path, {.shipped = kRoot});
   CHECK(validation.skipped.empty());
   CHECK(validation.rows.size() == passes + 1);
   for (const ValidationRow& row : validation.rows) {
@@ -169,7 +169,7 @@ TEST_CASE("a witness on a device too small for the step still tells its layers",
       folder.add("w.yaml", "witness: torch\nmodel: chain.yaml\ndevice: v100-pcie-16gb\nbatch: 2000\nprecision: fp32\n"
                            "optimizer: sgd\nstep_seconds: 1\nlayers:\n" +
                                layer("a", "matmul", 1000, 2000));
-  const Validation validation = validate(file, kRoot);
+  const Validation validation = validate(file, {.shipped = kRoot});
   CHECK(validation.rows.size() == 2);
   REQUIRE(validation.skipped.size() == 1);
   CHECK(validation.skipped.front().why.starts_with("the step: "));

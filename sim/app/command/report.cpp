@@ -59,7 +59,7 @@ DocumentPage read_run(const fs::path& file) {
   const RunRecord record = read_run_record(file);
   const std::array timelines{NamedTimeline{"measured", record.timeline},
                              NamedTimeline{"predicted", accuracy_of(record).prediction}};
-  DocumentPage page = read_document(file.string(), to_json(validate(file, shipped_folder())));
+  DocumentPage page = read_document(file.string(), to_json(validate(file, {.shipped = shipped_folder()})));
   DocumentPage trace = read_document(file.string(), chrome_trace(record.graph, timelines, record.platform));
   page.sections.insert(page.sections.end(), std::make_move_iterator(trace.sections.begin()),
                        std::make_move_iterator(trace.sections.end()));

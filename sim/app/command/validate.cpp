@@ -5,7 +5,10 @@
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
+#include "sim/app/common/progress.hpp"
 #include "sim/base/file.hpp"
+#include "sim/base/process/worker_pool.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/validation_charts.hpp"
 #include "sim/validate/run_figures.hpp"
@@ -19,13 +22,27 @@ struct ValidateCommand {
   OutputOptions output;
   bool timeline = false;
   std::string figures, trace;
+  std::vector<std::string> filters;
 };
+
+// COLUMN=TEXT
+RowFilter filter_of(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw InputError({"--filter", 0, 0}, "'" + excerpt(text) + "' has no column; allowed: COLUMN=TEXT, such as "
+                                                               "model=llama");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
 
 void add_flags(Flags& flags, ValidateCommand& options) {
   flags.add("TRUTH", &options.file, "measured runs; the files tell what measured them", {.required = true});
   add_output_flags(flags, options.output, {"table", "json", "csv"});
   flags.add("--timeline", &options.timeline, "compare one run that `execute` wrote, task by task");
   add_figures_flag(flags, options.figures, "the errors as SVG");
+  flags.add("--filter", &options.filters,
+            "only rows of tables whose column (case, set, model, gpu, metric, precision, framework) has this text",
+            {.name = "COLUMN=TEXT"});
   flags.add("--trace", &options.trace,
             "with --timeline: write the measured run above the predicted one as a Chrome/Perfetto trace",
             {.name = "FILE"});
@@ -58,7 +75,13 @@ ExitStatus run(const ValidateCommand& options) {
   if (!options.trace.empty()) {
     throw InputError({"--trace", 0, 0}, "a trace is of one run; allowed with --timeline");
   }
-  const Validation validation = validate(options.file, shipped_folder());
+  Progress progress(options.output.quiet);
+  ValidateOptions how{.shipped = shipped_folder(), .workers = cores()};
+  how.progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
+  for (const std::string& filter : options.filters) {
+    how.filters.push_back(filter_of(filter));
+  }
+  const Validation validation = validate(options.file, how);
   draw_figures(options.figures, figures_of(charts_of(validation)));
   emit(options.output, {.table = [&] { return to_text(validation, use_color()); },
                         .json = [&] { return to_json(validation); },

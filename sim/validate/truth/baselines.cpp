@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/truth/baselines.hpp"
+
+#include <algorithm>
+
+#include "sim/base/statistics.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Seconds of an iteration that a figure of a run means: that of its own time, scaled as the figure says.
+double seconds_of(const SpeedRow& one, double figure) {
+  const double own = one.row->known->predict(*one.run);
+  return one.row->known->falls_with_time ? one.run->iteration * own / figure : one.run->iteration * figure / own;
+}
+
+double figure_of(const SpeedRow& one, double seconds) {
+  const double own = one.row->known->predict(*one.run);
+  return one.row->known->falls_with_time ? own * one.run->iteration / seconds : own * seconds / one.run->iteration;
+}
+
+// 1 + the idle time of an ideal pipeline over its busy time (Narayanan et al. 2021, section 2.2).
+double bubble_factor(const TruthRow& row, double devices) {
+  const double pipeline = std::max(row.degrees.pipeline, 1);
+  const double interleave = std::max(row.degrees.interleave, 1);
+  const double model = std::max(row.degrees.tensor, 1) * pipeline * std::max(row.degrees.context, 1);
+  const double size = std::max(row.micro_batch, 1.0);
+  const double micro_batches = std::max(row.global_batch * model / (devices * size), 1.0);
+  return 1 + (pipeline - 1) / (interleave * micro_batches);
+}
+
+std::string key_of(const TruthRow& row) { return row.set + "\n" + row.gpu + "\n" + row.precision; }
+
+ValidationRow row_of(const SpeedRow& one, double seconds) {
+  return {one.row->case_name, std::string(one.row->known->key), one.row->set, one.row->value,
+          figure_of(one, seconds)};
+}
+
+} // namespace
+
+std::map<std::string, std::vector<ValidationRow>> baselines_of(const std::vector<SpeedRow>& rows) {
+  std::map<std::string, std::vector<ValidationRow>> baselines;
+  for (const SpeedRow& one : rows) {
+    const double peak = one.run->model_flops / (one.run->iteration * one.run->mfu);
+    if (one.run->mfu > 0) {
+      baselines["roofline"].push_back(row_of(one, one.run->model_flops / peak));
+    }
+    std::vector<double> rates, without_bubble; // FLOP/s of a device
+    for (const SpeedRow& other : rows) {
+      if (other.row->model != one.row->model && key_of(*other.row) == key_of(*one.row)) {
+        rates.push_back(other.run->model_flops / seconds_of(other, other.row->value) / other.run->devices);
+        without_bubble.push_back(rates.back() * bubble_factor(*other.row, other.run->devices));
+      }
+    }
+    if (rates.empty()) {
+      continue;
+    }
+    const double work = one.run->model_flops / one.run->devices;
+    baselines["constant utilisation"].push_back(row_of(one, work / quantile(rates, 0.5)));
+    baselines["constant utilisation and ideal bubble"].push_back(
+        row_of(one, work / quantile(without_bubble, 0.5) * bubble_factor(*one.row, one.run->devices)));
+  }
+  return baselines;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/truth/predict_truth.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "sim/base/process/worker_pool.hpp"
+#include "sim/study/compare.hpp"
+#include "sim/study/input_files.hpp"
+#include "sim/study/replay_prepared.hpp"
+#include "sim/workload/model_flops.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::json;
+
+// The most that any device of each stage holds.
+std::vector<double> memory_of_stages(const Run& run) {
+  std::vector<double> of_stages(run.stages.size(), 0.0);
+  for (std::size_t s = 0; s < run.stages.size(); ++s) {
+    for (std::size_t d = 0; d < run.metrics.peak_memory.size(); ++d) {
+      const auto& devices = run.stages[s].devices;
+      if (std::find(devices.begin(), devices.end(), run.devices[d]) != devices.end()) {
+        of_stages[s] = std::max(of_stages[s], run.metrics.peak_memory[d].value);
+      }
+    }
+  }
+  return of_stages;
+}
+
+PredictedRun figures_of(const Run& run, const Study& study) {
+  const double batch = study.training.global_batch;
+  PredictedRun figures{.iteration = run.metrics.iteration.value,
+                       .samples_per_second = run.samples_per_second,
+                       .tokens_per_second = run.tokens_per_second,
+                       .model_flops = model_flops(*study.model).value * batch,
+                       .mfu = run.mfu,
+                       .hfu = run.hfu,
+                       .devices = static_cast<double>(study.platform.devices.size()),
+                       .stage_memory = memory_of_stages(run)};
+  if (!run.cost_basis.empty()) {
+    figures.fits_share = whole_of(run.cost_basis).shares[static_cast<std::size_t>(CostSource::fits)];
+  }
+  return figures;
+}
+
+std::string to_text(const TruthPrediction& prediction) {
+  if (const auto* reason = std::get_if<Infeasible>(&prediction)) {
+    return Json{{"why_not", reason->reason}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  const auto& run = std::get<PredictedRun>(prediction);
+  return Json{{"iteration", run.iteration},     {"samples", run.samples_per_second},
+              {"tokens", run.tokens_per_second}, {"flops", run.model_flops},
+              {"mfu", run.mfu},                  {"hfu", run.hfu},
+              {"devices", run.devices},          {"memory", run.stage_memory},
+              {"fits", run.fits_share}}
+      .dump();
+}
+
+TruthPrediction from_text(const std::string& text) {
+  const Json json = Json::parse(text);
+  if (json.contains("why_not")) {
+    return Infeasible{json["why_not"].get<std::string>()};
+  }
+  return PredictedRun{.iteration = json["iteration"],
+                      .samples_per_second = json["samples"],
+                      .tokens_per_second = json["tokens"],
+                      .model_flops = json["flops"],
+                      .mfu = json["mfu"],
+                      .hfu = json["hfu"],
+                      .devices = json["devices"],
+                      .stage_memory = json["memory"].get<std::vector<double>>(),
+                      .fits_share = json["fits"]};
+}
+
+} // namespace
+
+TruthPrediction predict_study(const std::string& study_text, const std::filesystem::path& shipped, InputFiles& files) {
+  try {
+    const Study study =
+        load_study(yaml::parse(study_text, "the row's study"), {.study = {}, .shipped = shipped, .files = &files}, {});
+    ScheduleCounts counts;
+    StudyMemo memo(study, counts);
+    const Prepared prepared = run_scenario(memo, scenarios_of(study).front());
+    if (!prepared.run.feasible) {
+      return Infeasible{prepared.run.why_not};
+    }
+    return figures_of(prepared.run, study);
+  } catch (const InputError& error) {
+    return Infeasible{error.what()};
+  }
+}
+
+std::vector<TruthPrediction> predict_studies(const std::vector<std::string>& studies,
+                                             const std::filesystem::path& shipped, int workers,
+                                             const std::function<void(std::size_t done, std::size_t all)>& progress) {
+  InputFiles files;
+  files.keep_types();
+  std::vector<TruthPrediction> predictions(studies.size(), Infeasible{"not predicted"});
+  std::size_t done = 0;
+  const auto take = [&](std::size_t at, TruthPrediction prediction) {
+    predictions[at] = std::move(prediction);
+    ++done;
+    if (progress) {
+      progress(done, studies.size());
+    }
+  };
+  share_out(workers, {.count = studies.size(),
+                      .work = [&](std::size_t at) { return to_text(predict_study(studies[at], shipped, files)); },
+                      .take = [&](std::size_t at, const std::string& text) { take(at, from_text(text)); },
+                      .here = [&](std::size_t at) { take(at, predict_study(studies[at], shipped, files)); }});
+  return predictions;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/truth/truth_metrics.hpp"
+
+#include <algorithm>
+
+#include "sim/base/utf8.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kGiga = 1e9, kGibi = 1073741824.0, kMebi = 1048576.0, kTera = 1e12, kPercent = 0.01;
+constexpr std::array<TruthUnit, 4> kBytes = {TruthUnit{"GiB", kGibi}, TruthUnit{"GB", kGiga}, TruthUnit{"MiB", kMebi},
+                                             TruthUnit{"MB", 1e6}};
+
+double iteration(const PredictedRun& run) { return run.iteration; }
+double tokens_per_device(const PredictedRun& run) { return run.tokens_per_second / run.devices; }
+double samples_per_device(const PredictedRun& run) { return run.samples_per_second / run.devices; }
+double flops_per_device(const PredictedRun& run) { return run.model_flops / run.iteration / run.devices; }
+double peak_memory(const PredictedRun& run) { return run.peak_memory(); }
+double mfu(const PredictedRun& run) { return run.mfu; }
+double hfu(const PredictedRun& run) { return run.hfu; }
+
+template <std::size_t Stage> double memory_of_stage(const PredictedRun& run) {
+  return Stage < run.stage_memory.size() ? run.stage_memory[Stage] : 0;
+}
+
+constexpr std::array kMetrics = {
+    TruthMetric{"iteration_seconds", "time of an iteration", "iteration_seconds", {{{"s", 1}, {"ms", 1e-3}}}, iteration},
+    TruthMetric{"tokens_per_gpu_second",
+                "tokens a second of a device",
+                "tokens_per_device_second",
+                {{{"tokens/GPU/s", 1}, {"tokens/s/GPU", 1}}},
+                tokens_per_device,
+                true,
+                true},
+    TruthMetric{"samples_per_gpu_second",
+                "samples a second of a device",
+                "samples_per_device_second",
+                {{{"samples/GPU/s", 1}, {"samples/s/GPU", 1}}},
+                samples_per_device,
+                true,
+                true},
+    TruthMetric{"tflops_per_gpu",
+                "FLOPs of the model a second and device, as the table counts them",
+                "model_flops_per_device_second",
+                {{{"TFLOP/s/GPU", kTera}, {"TFLOPS/GPU", kTera}}},
+                flops_per_device,
+                true,
+                true},
+    TruthMetric{"mfu_percent", "model FLOPs utilisation", "mfu", {{{"%", kPercent}}}, mfu, true, true},
+    TruthMetric{"hfu_percent", "utilisation by all FLOPs", "hfu", {{{"%", kPercent}}}, hfu, true, true},
+    TruthMetric{"peak_memory", "the most that any device holds", "peak_memory_bytes", kBytes, peak_memory, false},
+    TruthMetric{"peak_memory_stage0", "the same of stage 0", "peak_memory_bytes", kBytes, memory_of_stage<0>, false},
+    TruthMetric{"peak_memory_stage1", "the same of stage 1", "peak_memory_bytes", kBytes, memory_of_stage<1>, false},
+    TruthMetric{"peak_memory_stage2", "the same of stage 2", "peak_memory_bytes", kBytes, memory_of_stage<2>, false},
+    TruthMetric{"peak_memory_stage3", "the same of stage 3", "peak_memory_bytes", kBytes, memory_of_stage<3>, false},
+};
+
+// "MiB" of "MiB allocated (as logged, MB)".
+std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
+
+} // namespace
+
+double PredictedRun::peak_memory() const {
+  return stage_memory.empty() ? 0 : *std::max_element(stage_memory.begin(), stage_memory.end());
+}
+
+std::span<const TruthMetric> truth_metrics() { return kMetrics; }
+
+const TruthMetric* find_truth_metric(std::string_view name) {
+  const auto found = std::find_if(kMetrics.begin(), kMetrics.end(), [&](const auto& row) { return row.name == name; });
+  return found == kMetrics.end() ? nullptr : &*found;
+}
+
+double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where) {
+  std::string known;
+  for (const TruthUnit& one : metric.units) {
+    if (!one.name.empty() && first_word(unit) == one.name) {
+      return one.scale;
+    }
+    known += one.name.empty() ? "" : (known.empty() ? "" : ", ") + std::string(one.name);
+  }
+  throw InputError(where, "'" + excerpt(unit) + "' is no unit of " + std::string(metric.name) + "; allowed: " + known);
+}
+
+} // namespace stagecraft

@@ -1,0 +1,185 @@
+// The model of a row: a decoder of its family, with the sizes that the row states.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "sim/base/divisors.hpp"
+#include "sim/validate/truth/truth_study.hpp"
+#include "sim/workload/import/decoder.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Megatron-LM's GPT (Shoeybi et al. 2019), as GPT-2 and GPT-3 are.
+void shape_gpt(Decoder& d) {
+  d.norm = "layer_norm";
+  d.activation = "gelu";
+  d.gated = false;
+  d.qkv_bias = d.projection_bias = d.mlp_bias = true;
+  d.positions = d.sequence;
+  d.rotary = 0;
+  d.tied = d.dropout = d.embedding_dropout = true;
+}
+
+// MosaicML's MPT (llm-foundry's configurations of its benchmarks): no biases, learned positions, no dropout.
+void shape_mpt(Decoder& d) {
+  d.norm = "layer_norm";
+  d.activation = "gelu";
+  d.gated = false;
+  d.positions = d.sequence;
+  d.rotary = 0;
+  d.tied = true;
+}
+
+void shape_llama(Decoder& /*decoder*/) {}
+
+void shape_qwen2(Decoder& d) { d.qkv_bias = true; }
+
+void shape_qwen3(Decoder& d) {
+  constexpr int kHeadWidth = 128; // whatever the hidden size (its config.json)
+  d.query_key_norm = true;
+  d.head_width = kHeadWidth;
+}
+
+// Nemotron (Parmar et al. 2024, "Nemotron-4 15B technical report"): squared ReLU without a gate, half of a head turns.
+void shape_nemotron(Decoder& d) {
+  d.norm = "layer_norm";
+  d.activation = "relu";
+  d.gated = false;
+  d.rotary = 0.5;
+}
+
+// DeepSeek-V2 and what follows it: latent attention (DeepSeek-AI 2024), the first layers dense.
+void shape_latent(Decoder& d, int query_rank, int dense, int shared) {
+  d.latent = {.query_rank = query_rank, .key_value_rank = 512, .without_rotary = 128, .rotary = 64, .value = 128};
+  d.experts.shared = shared * d.experts.intermediate;
+  for (int layer = 0; layer < std::min<int>(dense, static_cast<int>(d.layers.size())); ++layer) {
+    d.layers[static_cast<std::size_t>(layer)].sparse = false;
+  }
+}
+constexpr int kQueryRank = 1536;
+void shape_deepseek_v3(Decoder& d) { shape_latent(d, kQueryRank, 3, 1); }
+void shape_deepseek_v2(Decoder& d) { shape_latent(d, kQueryRank, 1, 2); }
+void shape_kimi(Decoder& d) { shape_latent(d, kQueryRank, 1, 1); }
+void shape_moonlight(Decoder& d) { shape_latent(d, 0, 1, 2); }
+
+struct ModelFamily {
+  std::string_view prefix;
+  void (*shape)(Decoder& decoder);
+  int feed_forward; ///< where none is stated, so many times the hidden size; 0: it must be stated
+};
+// The first prefix that fits.
+constexpr std::array kFamilies = {
+    ModelFamily{"gpt-oss", nullptr, 0},
+    ModelFamily{"gpt2_", shape_gpt, 4}, // neusight's names
+    ModelFamily{"gpt", shape_gpt, 4},
+    ModelFamily{"megatron", shape_gpt, 4},
+    ModelFamily{"mpt", shape_mpt, 4},
+    ModelFamily{"llama", shape_llama, 0},
+    ModelFamily{"internlm", shape_llama, 0},
+    ModelFamily{"mistral", shape_llama, 0},
+    ModelFamily{"mixtral", shape_llama, 0},
+    ModelFamily{"qwen3", shape_qwen3, 0},
+    ModelFamily{"qwen", shape_qwen2, 0},
+    ModelFamily{"deepseek-v3", shape_deepseek_v3, 0},
+    ModelFamily{"deepseek-v2", shape_deepseek_v2, 0},
+    ModelFamily{"kimi", shape_kimi, 0},
+    ModelFamily{"moonlight", shape_moonlight, 0},
+    ModelFamily{"nemotron 3", nullptr, 0}, // hybrids of state spaces and attention
+    ModelFamily{"nemotron", shape_nemotron, 4},
+};
+
+const ModelFamily* family_of(const std::string& model) {
+  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                  [&](const ModelFamily& family) { return model.starts_with(family.prefix); });
+  return found == kFamilies.end() || found->shape == nullptr ? nullptr : &*found;
+}
+
+// What a row must state of a decoder, by the columns' names.
+std::string missing_sizes(const TruthSizes& sizes, const ModelFamily& family) {
+  std::string missing;
+  const auto need = [&](int size, const char* column) {
+    missing += size > 0 ? "" : (missing.empty() ? "" : ", ") + std::string(column);
+  };
+  need(sizes.layers, "layers");
+  need(sizes.hidden, "hidden");
+  need(sizes.heads, "heads");
+  need(sizes.sequence, "seq_len");
+  need(family.feed_forward > 0 ? 1 : sizes.feed_forward, "ffn_hidden");
+  if (sizes.experts > 0) {
+    need(sizes.experts_active, "experts_active");
+    need(sizes.expert_hidden, "moe_ffn");
+  }
+  return missing;
+}
+
+int words_of(const TruthRow& row, bool pads, std::vector<std::string>& assumed) {
+  constexpr int kGpt2Words = 50257, kStep = 128;
+  int words = row.sizes.vocabulary;
+  if (words == 0) {
+    words = kGpt2Words;
+    assumed.push_back("a vocabulary of 50257, as GPT-2's");
+  }
+  const int step = kStep * std::max(row.degrees.tensor, 1);
+  return pads ? (words + step - 1) / step * step : words;
+}
+
+std::string with_indent(const std::string& text, const std::string& indent) {
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    result += indent + text.substr(begin, end - begin) + "\n";
+    begin = end + 1;
+  }
+  return result;
+}
+
+// The rank of adapters, where the run trains these alone.
+int adapter_rank(const TruthRow& row, std::vector<std::string>& assumed) {
+  if (!row.mentions("lora") && plain_words(row.model).find("lora") == std::string::npos) {
+    return 0;
+  }
+  constexpr std::string_view kRank = "LoRA rank ";
+  constexpr int kUsual = 16;
+  const std::size_t found = row.note.find(kRank);
+  const int stated = found == std::string::npos ? 0 : std::atoi(row.note.c_str() + found + kRank.size());
+  if (stated <= 0) {
+    assumed.push_back("adapters of rank 16");
+  }
+  return stated > 0 ? stated : kUsual;
+}
+
+} // namespace
+
+std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_vocabulary) {
+  const std::string name = plain_words(row.model);
+  const ModelFamily* family = family_of(name);
+  if (family == nullptr) {
+    return Infeasible{"the architecture of '" + row.model + "' is not one that its columns describe"};
+  }
+  const TruthSizes& sizes = row.sizes;
+  if (const std::string missing = missing_sizes(sizes, *family); !missing.empty()) {
+    return Infeasible{"the row does not state " + missing};
+  }
+  StudyPart part;
+  Decoder d;
+  d.hidden = sizes.hidden;
+  d.intermediate = sizes.feed_forward > 0 ? sizes.feed_forward : family->feed_forward * sizes.hidden;
+  d.vocabulary = words_of(row, pads_vocabulary, part.assumed);
+  d.sequence = sizes.sequence;
+  d.heads = sizes.heads;
+  d.key_value_heads = sizes.key_value_heads > 0 ? sizes.key_value_heads : sizes.heads;
+  d.head_width = sizes.hidden / sizes.heads;
+  d.layers.assign(static_cast<std::size_t>(sizes.layers), {.sparse = sizes.experts > 0});
+  d.experts = {.count = sizes.experts, .top = sizes.experts_active, .intermediate = sizes.expert_hidden};
+  family->shape(d);
+  if (d.key_value_heads > d.heads || d.heads % d.key_value_heads != 0 || (d.experts.top > d.experts.count)) {
+    return Infeasible{"kv_heads does not divide heads, or experts_active is above experts"};
+  }
+  const int rank = adapter_rank(row, part.assumed);
+  part.text = "model:\n" + (rank > 0 ? "  lora: " + std::to_string(rank) + "\n" : "") + "  workload:\n" +
+              with_indent(workload_of(d), "    ");
+  return part;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/truth/truth_study.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace stagecraft {
+
+std::string plain_words(std::string_view text) {
+  std::string plain;
+  for (const char c : text.substr(0, text.find('('))) {
+    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  while (!plain.empty() && plain.back() == ' ') {
+    plain.pop_back();
+  }
+  return plain;
+}
+
+int truth_devices(const TruthRow& row) {
+  if (row.devices > 0) {
+    return row.devices;
+  }
+  const TruthDegrees& degrees = row.degrees;
+  if (degrees.data > 0) {
+    const auto at_least_one = [](int degree) { return std::max(degree, 1); };
+    return degrees.data * at_least_one(degrees.tensor) * at_least_one(degrees.pipeline) * at_least_one(degrees.context);
+  }
+  return row.nodes * row.devices_per_node;
+}
+
+std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std::filesystem::path& shipped) {
+  if (row.known == nullptr) {
+    return Infeasible{"the metric " + (row.metric.empty() ? "is not stated" : "'" + row.metric + "' is not predicted")};
+  }
+  if (!row.unreadable.empty()) {
+    return Infeasible{row.unreadable + ", which is no number"};
+  }
+  const int devices = truth_devices(row);
+  if (devices == 0) {
+    return Infeasible{"neither num_gpus, nor nodes and gpus_per_node, nor data_parallel say how many devices ran"};
+  }
+  const TruthFramework& framework = framework_of(row);
+  TruthStudy study{.framework = std::string(framework.name), .devices = devices};
+  const auto parts = {truth_model(row, framework.pads_vocabulary), truth_platform(row, devices, shipped),
+                      truth_training(row, framework, devices)};
+  for (const auto& part : parts) {
+    if (const auto* reason = std::get_if<Infeasible>(&part)) {
+      return *reason;
+    }
+    const auto& [text, assumed] = std::get<StudyPart>(part);
+    study.text += text;
+    study.assumed.insert(study.assumed.end(), assumed.begin(), assumed.end());
+  }
+  return study;
+}
+
+} // namespace stagecraft

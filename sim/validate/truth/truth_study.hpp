@@ -1,0 +1,59 @@
+// From a row of measured figures to the study that predicts it, by stated rules: docs/validation.md, "Tables of
+// measured runs".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/validate/truth/truth_row.hpp"
+
+namespace stagecraft {
+
+/// A part of a study as YAML, and what was assumed where the row is silent, a clause each.
+struct StudyPart {
+  std::string text;
+  std::vector<std::string> assumed;
+};
+
+/// The study of a row, as YAML on its own: the same text for rows that measured the same run.
+struct TruthStudy {
+  std::string text;
+  std::vector<std::string> assumed;
+  std::string framework; ///< the recipe
+  int devices = 1;
+  double global_batch = 1;
+};
+
+/// The model of a row, `model: …`. Infeasible where the row or its architecture is not known well enough.
+std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_vocabulary);
+
+/// The machine of a row, `platform: …`, with as many devices as the run used. `shipped` as Folders::shipped.
+std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devices,
+                                                   const std::filesystem::path& shipped);
+
+/// How many devices a run used: as stated, or as its degrees make. 0: neither says.
+int truth_devices(const TruthRow& row);
+
+/// A framework, as tables name it.
+struct TruthFramework {
+  std::string_view name, help;            ///< the name of its recipe
+  std::array<std::string_view, 3> words{}; ///< in the source, the table or the note; none: where no other fits
+  bool pads_vocabulary = false; ///< to a multiple of 128 x the tensor degree
+};
+const TruthFramework& framework_of(const TruthRow& row);
+
+/// How the run trained, `training: …` and `compare: …`.
+std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices);
+
+/// All three. Infeasible with the reason where one is.
+std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std::filesystem::path& shipped);
+
+/// The text in lower case, without what stands in parentheses.
+std::string plain_words(std::string_view text);
+
+} // namespace stagecraft

@@ -1,0 +1,270 @@
+// How a row's run trained: its degrees, batch, precision and recompute in a study's words, the rest by its framework.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "sim/base/count_of.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/validate/truth/truth_study.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool has(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
+
+// The number that follows a word, 0 where there is none.
+int number_after(const std::string& text, std::string_view word) {
+  const std::size_t found = text.find(word);
+  return found == std::string::npos ? 0 : std::atoi(text.c_str() + found + word.size());
+}
+
+// In the order in which they are tried.
+constexpr std::array kFrameworks = {
+    TruthFramework{"megatron-deepspeed-2022", "Megatron-DeepSpeed", {"megatron-deepspeed", "vtrain"}, true},
+    TruthFramework{"torchtitan", "TorchTitan", {"torchtitan"}},
+    TruthFramework{"llm-foundry", "MosaicML's llm-foundry", {"llm-foundry", "mosaicml"}},
+    TruthFramework{"fsdp", "FSDP with torch.compile", {"fms-fsdp", "automodel", "fsdp2"}},
+    TruthFramework{"internevo", "InternEvo", {"internevo"}},
+    TruthFramework{"megatron-lm-2021", "Megatron-LM of 2021", {"narayanan et al. 2021", "sc21"}, true},
+    TruthFramework{"megatron-lm-2022", "Megatron-LM of 2022", {"korthikanti", "zero bubble"}, true},
+    TruthFramework{"nemo-2024", "NeMo of 2024", {"nemo 24", "nemo24", "mlperf training v4"}, true},
+    TruthFramework{"nemo-2025", "NeMo and Megatron-Bridge of 2025", {"nemo", "megatron-bridge", "mlperf"}, true},
+    TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "simumax"}, true},
+    TruthFramework{"pytorch", "PyTorch, one operator after another"},
+};
+
+// The training while it is written.
+class TrainingText {
+public:
+  TrainingText(const TruthRow& row, const TruthFramework& framework, int devices)
+      : row_(row), framework_(framework), devices_(devices), tensor_(std::max(row.degrees.tensor, 1)),
+        pipeline_(std::max(row.degrees.pipeline, 1)), context_(std::max(row.degrees.context, 1)) {}
+
+  std::variant<StudyPart, Infeasible> write() {
+    line("training:");
+    line("  optimizer: adam");
+    for (const auto step : {&TrainingText::write_precision, &TrainingText::write_recompute,
+                            &TrainingText::write_degrees, &TrainingText::write_batch, &TrainingText::write_schedule}) {
+      if (std::string reason = (this->*step)(); !reason.empty()) {
+        return Infeasible{std::move(reason)};
+      }
+    }
+    return StudyPart{std::move(text_), std::move(assumed_)};
+  }
+
+private:
+  void line(const std::string& text) { text_ += text + "\n"; }
+  void assume(const std::string& what) { assumed_.push_back(what); }
+
+  std::string write_precision() {
+    const std::string words = plain_words(row_.precision);
+    const std::string recipe = plain_words(row_.flag("fp8_recipe"));
+    if (has(words, "fp4") || has(recipe, "fp4")) {
+      return "products of 4 bits are not modelled";
+    }
+    if (has(words, "fp8")) {
+      return write_fp8(words, recipe);
+    }
+    if (words.empty()) {
+      line("  precision: bf16");
+      assume("precision bf16");
+      return "";
+    }
+    constexpr std::array<std::string_view, 4> kKnown = {"bf16", "fp16", "tf32", "fp32"};
+    const auto known = std::find_if(kKnown.begin(), kKnown.end(), [&](std::string_view one) { return has(words, one); });
+    if (known == kKnown.end()) {
+      return "the precision '" + excerpt(row_.precision) + "' is not modelled";
+    }
+    line("  precision: " + std::string(*known));
+    return "";
+  }
+
+  std::string write_fp8(const std::string& words, const std::string& recipe) {
+    const std::string all = words + " " + recipe;
+    const bool blocks = has(all, "mxfp8") || has(all, "fp8-mx");
+    const bool tensor = has(all, "tensorwise") || has(all, "fp8-cs") || has(all, "current");
+    line("  precision: bf16");
+    line(std::string("  fp8: ") + (blocks ? "mxfp8" : tensor ? "tensorwise" : "delayed"));
+    if (has(all, "rowwise")) {
+      assume("scales of rows take as long as scales of tensors");
+    } else if (!blocks && !tensor && !has(all, "delayed")) {
+      assume("delayed scales of products in 8 bits");
+    }
+    return "";
+  }
+
+  std::string write_recompute() {
+    std::string words = plain_words(row_.recompute);
+    if (words.empty() || words == "unknown") {
+      words = plain_words(row_.flag("recompute"));
+    }
+    if (words.empty()) {
+      assume("nothing is recomputed");
+    } else if (words.starts_with("full")) {
+      line("  recompute: blocks");
+    } else if (words.starts_with("selective") || words.starts_with("sel")) {
+      write_selective(words);
+    } else if (words != "none" && words != "no ac") {
+      return "the recompute '" + excerpt(row_.recompute) + "' is not modelled";
+    }
+    return "";
+  }
+
+  void write_selective(const std::string& words) {
+    const bool by_operator = framework_.name == "torchtitan" || framework_.name == "fsdp";
+    std::string kinds;
+    const auto add = [&](const char* kind) { kinds += (kinds.empty() ? "" : ", ") + std::string(kind); };
+    if (by_operator || has(words, "layernorm")) {
+      add("normalization");
+    }
+    if (by_operator || has(words, "act")) {
+      add("elementwise");
+    }
+    if (has(words, "core_attn") || (!by_operator && words == "selective")) {
+      add("attention");
+    }
+    for (const char* module : {"mlp", "moe,", "mla_up_proj"}) {
+      if (has(words + ",", module)) {
+        assume("recompute of " + std::string(module, std::string_view(module).find(',')) + " is left out");
+      }
+    }
+    if (!kinds.empty()) {
+      line("  recompute: {kinds: [" + kinds + "]}");
+    }
+  }
+
+  // What replicas share, as degree `zero`, and among how many.
+  void write_sharing() {
+    const std::string words = plain_words(row_.zero);
+    const bool part = has(row_.flag("fsdp"), "optim_grads_params");
+    int zero = -1;
+    if (has(words, "zero-3") || has(words, "full-shard") || has(words, "fsdp") || has(words, "hsdp") || part) {
+      zero = has(row_.zero, "ZeRO-2") || has(words, "shard-grad-op") ? 2 : 3;
+    } else if (has(words, "zero1") || has(words, "distributed optimizer") || has(row_.zero, "ZeRO-1")) {
+      zero = 1;
+    } else if (has(words, "ddp")) {
+      zero = 0;
+    } else if (const std::string flag = row_.flag("distributed_optimizer"); !flag.empty()) {
+      zero = flag.starts_with("true") ? 1 : 0;
+    }
+    if (zero >= 0) {
+      line("    zero: " + std::to_string(zero));
+    }
+    const int degree = number_after(words, "degree ");
+    const int shard = has(words, "hsdp")                ? row_.devices_per_node
+                      : has(words, "groups of ")        ? number_after(words, "groups of ")
+                      : has(words, "fsdp2 degree ") && degree > 0 ? degree
+                                                        : 0;
+    const int replicas = devices_ / (tensor_ * pipeline_);
+    if (zero >= 2 && shard > 0 && shard < replicas && replicas % shard == 0) {
+      line("    shard: " + std::to_string(shard));
+    }
+  }
+
+  std::string write_degrees() {
+    line("  parallel:");
+    line("    tensor: " + std::to_string(tensor_));
+    line("    pipeline: " + std::to_string(pipeline_));
+    if (context_ > 1) {
+      line("    context: " + std::to_string(context_));
+    }
+    const int expert = row_.degrees.expert;
+    if (expert > 1 && row_.sizes.experts > 0) {
+      line("    expert: " + std::to_string(expert));
+    }
+    const std::string flag = row_.flag("sequence_parallel");
+    if (row_.degrees.sequence || !flag.empty()) {
+      line(std::string("    sequence: ") + (row_.degrees.sequence.value_or(flag == "true") ? "true" : "false"));
+    }
+    const int model = tensor_ * pipeline_ * context_;
+    if (devices_ % model != 0) {
+      return "its degrees, " + std::to_string(model) + " in all, do not divide " + count_of(devices_, "device");
+    }
+    replicas_ = devices_ / model;
+    if (row_.degrees.data > 0 && row_.degrees.data != replicas_ && row_.degrees.data != replicas_ * context_) {
+      return "data_parallel " + std::to_string(row_.degrees.data) + " and its other degrees do not make " +
+             count_of(devices_, "device");
+    }
+    write_sharing();
+    write_interleave();
+    return "";
+  }
+
+  void write_interleave() {
+    interleave_ = row_.degrees.interleave;
+    const std::string flag = row_.flag("vp");
+    if (interleave_ == 0 && !flag.empty()) {
+      interleave_ = std::atoi(flag.c_str());
+    }
+    if (interleave_ == 0 && has(row_.schedule, "interleaved") && pipeline_ > 1) {
+      const int layers = row_.sizes.layers / pipeline_;
+      interleave_ = layers % 2 == 0 ? 2 : std::max(layers, 1);
+      assume(std::to_string(interleave_) + " stages of each rank");
+    }
+    if (interleave_ > 1 && pipeline_ > 1) {
+      line("    interleave: " + std::to_string(interleave_));
+    }
+  }
+
+  std::string write_batch() {
+    if (row_.global_batch == 0) {
+      return "the row states no global batch";
+    }
+    int size = static_cast<int>(row_.micro_batch);
+    if (size == 0) {
+      constexpr int kUsual = 4;
+      size = pipeline_ > 1 ? 1 : kUsual;
+      assume(count_of(size, "sample") + " in a micro-batch");
+    }
+    if (row_.global_batch % (size * replicas_) != 0) {
+      return "global_batch " + std::to_string(row_.global_batch) + " is no multiple of micro_batch " +
+             std::to_string(size) + " x " + count_of(replicas_, "replica");
+    }
+    line("  global_batch: " + std::to_string(row_.global_batch));
+    line("  micro_batch_size: " + std::to_string(size));
+    return "";
+  }
+
+  std::string write_schedule() {
+    const std::string words = plain_words(row_.schedule);
+    struct Name {
+      std::string_view theirs, ours;
+    };
+    constexpr std::array kNames = {Name{"interleaved", "interleaved"}, Name{"1f1b", "1f1b"},   Name{"gpipe", "gpipe"},
+                                   Name{"zb-h1", "zb-h1"},             Name{"zb-1p", "zb-h1"}, Name{"zb-h2", "zb-h2"},
+                                   Name{"zb-2p", "zb-h2"},             Name{"zb-v", "zb-v"},   Name{"dualpipe-v", "dualpipe-v"},
+                                   Name{"dualpipe", "dualpipe"}};
+    std::string_view schedule = interleave_ > 1 && pipeline_ > 1 ? "interleaved" : "1f1b";
+    const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return has(words, one.theirs); });
+    if (found != kNames.end() && pipeline_ > 1) {
+      schedule = found->ours == "1f1b" ? schedule : found->ours;
+    } else if (pipeline_ > 1 && !words.empty() && words != "none" && words != "unknown") {
+      return "the schedule '" + excerpt(row_.schedule) + "' is not modelled";
+    }
+    line("compare: {strategies: [mesh], schedules: [" + std::string(schedule) + "]}");
+    return "";
+  }
+
+  const TruthRow& row_;
+  const TruthFramework& framework_;
+  int devices_, tensor_, pipeline_, context_, replicas_ = 1, interleave_ = 1;
+  std::string text_;
+  std::vector<std::string> assumed_;
+};
+
+} // namespace
+
+const TruthFramework& framework_of(const TruthRow& row) {
+  return *std::find_if(kFrameworks.begin(), kFrameworks.end(), [&](const TruthFramework& framework) {
+    return framework.words.front().empty() ||
+           std::any_of(framework.words.begin(), framework.words.end(),
+                       [&](std::string_view word) { return !word.empty() && row.mentions(word); });
+  });
+}
+
+std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices) {
+  return TrainingText(row, framework, devices).write();
+}
+
+} // namespace stagecraft

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/truth/validate_truth.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/statistics.hpp"
+#include "sim/validate/truth/baselines.hpp"
+#include "sim/validate/truth/predict_truth.hpp"
+#include "sim/validate/truth/truth_study.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> tables_at(const fs::path& path) {
+  std::vector<fs::path> files;
+  std::error_code failure;
+  if (fs::is_directory(path, failure)) {
+    for (const auto& entry : fs::directory_iterator(path, failure)) {
+      files.push_back(entry.path());
+    }
+  } else {
+    files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  std::erase_if(files, [](const fs::path& file) { return !is_truth_table(file); });
+  return files;
+}
+
+struct FilterColumn {
+  std::string_view name;
+  std::string (*text)(const TruthRow& row);
+};
+constexpr std::array kFilterColumns = {
+    FilterColumn{"case", [](const TruthRow& row) { return row.case_name; }},
+    FilterColumn{"set", [](const TruthRow& row) { return row.set; }},
+    FilterColumn{"model", [](const TruthRow& row) { return row.model; }},
+    FilterColumn{"gpu", [](const TruthRow& row) { return row.gpu; }},
+    FilterColumn{"metric", [](const TruthRow& row) { return row.metric; }},
+    FilterColumn{"precision", [](const TruthRow& row) { return row.precision; }},
+    FilterColumn{"framework", [](const TruthRow& row) { return std::string(framework_of(row).name); }},
+};
+
+bool passes(const TruthRow& row, const std::vector<RowFilter>& filters) {
+  return std::all_of(filters.begin(), filters.end(), [&](const RowFilter& filter) {
+    const FilterColumn& column = find_by_name(kFilterColumns, filter.column, "column", {"--filter", 0, 0});
+    return plain_words(column.text(row)).find(plain_words(filter.text)) != std::string::npos;
+  });
+}
+
+// A row, and the study that predicts it: the number of a study, or why there is none.
+struct AskedRow {
+  TruthRow row;
+  std::variant<std::size_t, Infeasible> study;
+  std::string framework;
+  std::vector<std::string> assumed;
+};
+
+std::string family_of(const AskedRow& asked) {
+  const TruthRow& row = asked.row;
+  return asked.framework + (row.sizes.experts > 0 ? ", mixture" : ", dense") +
+         (row.nodes > 1 ? ", several nodes" : ", one node");
+}
+
+// Each study once, and which one each row asks for.
+struct Asked {
+  std::vector<AskedRow> rows;
+  std::vector<std::string> studies;
+};
+
+Asked ask(std::vector<TruthRow> rows, const fs::path& shipped) {
+  Asked asked;
+  std::map<std::string, std::size_t> numbers;
+  for (TruthRow& row : rows) {
+    auto study = truth_study(row, shipped);
+    if (auto* reason = std::get_if<Infeasible>(&study)) {
+      asked.rows.push_back({std::move(row), std::move(*reason), "", {}});
+      continue;
+    }
+    auto& made = std::get<TruthStudy>(study);
+    const auto [slot, is_new] = numbers.try_emplace(made.text, asked.studies.size());
+    if (is_new) {
+      asked.studies.push_back(made.text);
+    }
+    asked.rows.push_back({std::move(row), slot->second, made.framework, std::move(made.assumed)});
+  }
+  return asked;
+}
+
+// Of each table, how far measurements of one study are from the median of the others, in the median.
+std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
+  std::map<std::pair<std::size_t, std::string>, std::vector<const TruthRow*>> equal;
+  for (const AskedRow& asked : rows) {
+    if (const auto* study = std::get_if<std::size_t>(&asked.study); study != nullptr && asked.row.known->is_time) {
+      equal[{*study, asked.row.metric}].push_back(&asked.row);
+    }
+  }
+  std::map<std::string, std::vector<double>> errors;
+  for (const auto& [study, measured] : equal) {
+    for (const TruthRow* one : measured) {
+      std::vector<double> others;
+      for (const TruthRow* other : measured) {
+        if (other != one) {
+          others.push_back(other->value);
+        }
+      }
+      if (!others.empty()) {
+        errors[one->set].push_back(std::abs(quantile(others, 0.5) / one->value - 1));
+      }
+    }
+  }
+  std::map<std::string, double> noise;
+  for (const auto& [set, of_set] : errors) {
+    noise[set] = quantile(of_set, 0.5);
+  }
+  return noise;
+}
+
+} // namespace
+
+bool is_truth(const fs::path& path) { return !tables_at(path).empty(); }
+
+Validation validate_truth(const fs::path& path, const ValidateOptions& options) {
+  Validation validation{.source = "tables of measured runs"};
+  std::vector<TruthRow> rows;
+  for (const fs::path& file : tables_at(path)) {
+    validation.inputs.push_back(file.string());
+    for (TruthRow& row : read_truth(file)) {
+      if (passes(row, options.filters)) {
+        rows.push_back(std::move(row));
+      }
+    }
+  }
+  const Asked asked = ask(std::move(rows), options.shipped);
+  const std::vector<TruthPrediction> predictions =
+      predict_studies(asked.studies, options.shipped, options.workers, options.progress);
+  std::vector<SpeedRow> speeds;
+  for (const AskedRow& one : asked.rows) {
+    const auto* study = std::get_if<std::size_t>(&one.study);
+    const auto* reason = study == nullptr ? &std::get<Infeasible>(one.study)
+                                          : std::get_if<Infeasible>(&predictions[*study]);
+    if (reason != nullptr) {
+      validation.skipped.push_back({one.row.case_name, reason->reason});
+      continue;
+    }
+    const auto& run = std::get<PredictedRun>(predictions[*study]);
+    validation.rows.push_back({.case_name = one.row.case_name,
+                               .metric = std::string(one.row.known->key),
+                               .group = one.row.set,
+                               .measured = one.row.value,
+                               .predicted = one.row.known->predict(run),
+                               .family = family_of(one),
+                               .assumed = one.assumed});
+    if (one.row.known->is_time) {
+      speeds.push_back({&one.row, &run});
+    }
+  }
+  validation.baselines = baselines_of(speeds);
+  validation.noise = noise_of(asked.rows);
+  return validation;
+}
+
+} // namespace stagecraft

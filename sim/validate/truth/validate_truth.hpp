@@ -1,0 +1,17 @@
+// Tables of runs that others measured, predicted row by row: docs/validation.md, "Tables of measured runs".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/report/validation.hpp"
+#include "sim/validate/truth/validate_options.hpp"
+
+namespace stagecraft {
+
+/// Whether the file is such a table, or the folder has one.
+bool is_truth(const std::filesystem::path& path);
+
+/// Predicts every row; what cannot be predicted is listed with the reason. InputError as read_truth() throws it, and
+/// for a filter by a column that there is not.
+Validation validate_truth(const std::filesystem::path& path, const ValidateOptions& options);
+
+} // namespace stagecraft
