@@ -66,8 +66,12 @@ void share_experts(Kernel& kernel, const Shard& shard, int grows) {
   kernel.shape[static_cast<std::size_t>(grows)] *= shard.replicas;
 }
 
-void divide(Kernel& kernel, const Shard& shard, bool eight_bits) {
+void divide(Kernel& kernel, const Shard& shard, bool eight_bits, KernelKind kind = KernelKind::other) {
   if (shard.by_expert) {
+    return;
+  }
+  if (kind == KernelKind::attention && kernel.op != KernelOp::attention) { // the heads of one kernel among several
+    kernel.shape[0] = std::max(1.0, kernel.shape[0] / shard.degree);
     return;
   }
   const bool matrix = row_of(row_of(kernel.op).kind).matrix;
@@ -88,6 +92,22 @@ void divide(Kernel& kernel, const Shard& shard, bool eight_bits) {
   if (kernel.op == KernelOp::attention) {
     divided(3); // heads of keys and values
   }
+}
+
+// Attention by kernels that a training names: those of fits without a name bound nothing of it.
+bool asks_for_kernels(const Operator& what, const Pass& pass) {
+  return what.kind == KernelKind::attention && (pass.calls.size() > 1 || !pass.calls.front().variant.empty());
+}
+
+// One kernel of several of an operator.
+std::optional<KernelTime> roofline_of(const Kernel& kernel, const DeviceType& type) {
+  const std::optional<FlopsPerSecond> rate = type.rate(row_of(kernel.op).kind, kernel.precision);
+  if (!rate) {
+    return std::nullopt;
+  }
+  const Seconds time =
+      type.launch_overhead + std::max(flops_of(kernel) / *rate, bytes_of(kernel) / type.memory_bandwidth);
+  return KernelTime{time, kRooflineSpread, row_of(row_of(kernel.op).kind).name};
 }
 
 class Calibrated : public CostModel {
@@ -213,6 +233,9 @@ private:
     if (!type.fits || pass.calls.empty()) {
       return std::nullopt;
     }
+    if (asks_for_kernels(what, pass)) {
+      return LeastKernelTime{};
+    }
     LeastKernelTime sum;
     for (const KernelCall& call : pass.calls) {
       const auto columns = least_of_call(what, call, which, type, precision, range, false);
@@ -238,13 +261,15 @@ private:
 
   // An attention in rounds over parts of the tokens: a causal one has as many pairs in all as so many causal ones of a
   // part. It is never faster than in one kernel, where fits may say so.
-  static std::optional<KernelTime> predicted(const KernelFits& fits, const Kernel& kernel, int rounds) {
-    std::optional<KernelTime> whole = predict(fits, kernel);
+  static std::optional<KernelTime> predicted(const KernelFits& fits, const Kernel& kernel, int rounds,
+                                             std::string_view variant) {
+    std::optional<KernelTime> whole = variant.empty() ? std::nullopt : predict(fits, kernel, variant);
+    whole = whole ? whole : predict(fits, kernel);
     if (whole && kernel.op == KernelOp::attention && rounds > 1) {
       Kernel part = kernel;
       part.shape[0] *= rounds;
       part.shape[1] = std::max(1.0, part.shape[1] / rounds);
-      if (const auto one = predict(fits, part)) {
+      if (const auto one = predicted(fits, part, 1, variant)) {
         whole->time = std::max(whole->time, one->time * rounds);
       }
     }
@@ -264,8 +289,11 @@ private:
       if (call.op == KernelOp::gemm && (shard.replicas > 1 || shard.by_expert)) {
         share_experts(kernel, shard, call.grows);
       }
-      divide(kernel, shard, what.products.has_value());
-      const auto one = predicted(*type.fits, kernel, shard.rounds);
+      divide(kernel, shard, what.products.has_value(), what.kind);
+      auto one = predicted(*type.fits, kernel, shard.rounds, call.variant);
+      if (!one && what.kind == KernelKind::attention && pass.calls.size() > 1) {
+        one = roofline_of(kernel, type);
+      }
       if (!one) {
         return std::nullopt;
       }

@@ -173,6 +173,34 @@ Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator,
   return pass.so_far();
 }
 
+namespace {
+
+// Stretches passes whose kernels take longer to launch than to compute, each operator alike.
+void bound_by_host(const Problem& problem, const Stage& stage, std::vector<OperatorTime>& times) {
+  const HostLaunches& launches = problem.training.launches;
+  if (launches.each.value == 0) {
+    return;
+  }
+  double forward = 0, backward = 0; // kernels
+  Seconds computing_forward, computing_backward;
+  for (std::size_t at = 0; at < times.size(); ++at) {
+    const Operator& op = problem.model.operators[stage.operators[at]];
+    forward += op.forward.launches();
+    backward += op.backward_input.launches() + op.backward_weight.launches();
+    computing_forward += times[at].forward;
+    computing_backward += times[at].backward_input + times[at].backward_weight;
+  }
+  const auto factor = [&](double kernels, Seconds computing) {
+    return computing.value > 0 ? std::max(1.0, launches.seconds(kernels) / computing) : 1;
+  };
+  const double of_forward = factor(forward, computing_forward), of_backward = factor(backward, computing_backward);
+  for (OperatorTime& time : times) {
+    time = {time.forward * of_forward, time.backward_input * of_backward, time.backward_weight * of_backward};
+  }
+}
+
+} // namespace
+
 GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,
                          const std::vector<int>& types, const AxisGroups& groups, double share,
                          const std::vector<double>& loads) {
@@ -185,6 +213,7 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
       time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
     }
   }
+  bound_by_host(problem, stage, times);
   const Group& group = groups.along(Axis::tensor);
   GroupPasses passes;
   PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);

@@ -126,6 +126,33 @@ double seconds_side_by_side(const Problem& problem, const StagePart& forward, co
   return std::min(apart, unsynchronised_seconds(fuse_cheap(both, launch), streams));
 }
 
+namespace {
+
+// No pass takes less than launching its kernels.
+void bound_by_host(const Problem& problem, std::span<const OperatorId> operators, StreamTimes& times) {
+  const HostLaunches& launches = problem.training.launches;
+  if (launches.each.value == 0) {
+    return;
+  }
+  double forward = 0, input = 0, weight = 0; // kernels
+  for (const OperatorId op : operators) {
+    const Operator& what = problem.model.operators[op];
+    forward += what.forward.launches();
+    input += what.backward_input.launches();
+    weight += what.backward_weight.launches();
+  }
+  times.forward = std::max(times.forward, launches.seconds(forward).value);
+  const double backward = std::max(times.backward, launches.seconds(input + weight).value);
+  if (backward > times.backward) {
+    const double factor = times.backward > 0 ? backward / times.backward : 0;
+    times.backward_input = factor > 0 ? times.backward_input * factor : launches.seconds(input).value;
+    times.backward_weight = factor > 0 ? times.backward_weight * factor : launches.seconds(weight).value;
+    times.backward = backward;
+  }
+}
+
+} // namespace
+
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
                          int streams) {
   const StageKernels kernels(problem, operators, type, share);
@@ -137,6 +164,7 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
   }
   sums.backward = sums.backward_input + sums.backward_weight;
   if (streams <= 1 || sums.forward + sums.backward == kInfinity) {
+    bound_by_host(problem, operators, sums);
     return sums;
   }
   const double launch = problem.platform.types[type].launch_overhead.value;
@@ -145,6 +173,7 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
   sums.backward_weight = best_seconds(kernels.backward(false, true), streams, launch);
   sums.backward =
       std::min(sums.backward_input + sums.backward_weight, best_seconds(kernels.backward(true, true), streams, launch));
+  bound_by_host(problem, operators, sums);
   return sums;
 }
 

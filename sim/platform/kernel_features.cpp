@@ -252,6 +252,8 @@ constexpr KernelFeature kFeatures[] = {
     {"single-row", "1 where there is one row", single_row, single_row_range},
     {"ungrouped", "1 where each query head has its own keys",
      [](const Kernel& k, double) { return queries_per_key(k) == 1 ? 1.0 : 0.0; }, ungrouped_range},
+    {"unmasked", "1 where queries of attention see later keys",
+     [](const Kernel& k, double) { return dimension(k, 5) == 0 ? 1.0 : 0.0; }},
     {"inverse-image", "1 / image", [](const Kernel& k, double) { return 1 / height(k); },
      [](const KernelRange& kernels, double) {
        return FeatureRange{1 / height(kernels.high), 1 / height(kernels.low)};

@@ -57,7 +57,8 @@ fs::path find_file(const Folders& folders, std::string_view kind, const std::str
       return candidate.lexically_normal();
     }
   }
-  const std::string_view one = kind.substr(0, kind.size() - 1); // "workloads" -> "workload"
+  const std::size_t last = kind.rfind('/') + 1;
+  const std::string_view one = kind.substr(last, kind.size() - 1 - last); // "workloads" -> "workload"
   throw InputError(where, "no such file, and " + unknown_name(one, name, shipped_names(folders, kind)));
 }
 

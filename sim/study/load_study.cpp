@@ -419,14 +419,16 @@ std::shared_ptr<const ModelGraph> sized(const std::shared_ptr<const ModelGraph>&
                     [&] { return with_profile_samples(*model, batch); });
 }
 
-// The model with the bytes of its frozen parameters, which follow from the precision, and with products in 8 bits.
+// The model with the bytes of its frozen parameters, which follow from the precision, with the kernels of attention
+// that the training names, and with products in 8 bits.
 std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> model, const Training& training) {
   const auto is_frozen = [](const Operator& op) { return op.frozen > 0; };
   const bool frozen = std::any_of(model->operators.begin(), model->operators.end(), is_frozen);
-  if (!frozen && !training.fp8->products) {
+  const bool named = training.attention != &kAttentions.front();
+  if (!frozen && !training.fp8->products && !named) {
     return model;
   }
-  ModelGraph copy = *model;
+  ModelGraph copy = named ? with_attention(*model, *training.attention) : *model;
   for (Operator& op : copy.operators) {
     op.resident_bytes += op.frozen * row_of(training.precision).bytes;
   }
@@ -467,6 +469,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
   TakenConfig config = take_config(changed, {*model, static_cast<int>(study.platform.devices.size())});
+  take_framework(changed, folders);
   study.training = read_training(map, *model, purpose);
   study.training.config = std::move(config.name);
   study.training.unheeded = std::move(config.unheeded);

@@ -5,9 +5,13 @@
 #include <variant>
 
 #include "sim/base/count_of.hpp"
+#include "sim/study/input_files.hpp"
+#include "sim/workload/framework.hpp"
 
 namespace stagecraft {
 namespace {
+
+constexpr std::string_view kFrameworks = "workloads/frameworks"; // among the shipped data
 
 // A mapping with the values of another over its own.
 void merge(yaml::Node& map, const yaml::Node& over) {
@@ -58,6 +62,22 @@ TakenConfig take_config(yaml::Node& study, const ConfigContext& context) {
               {.kind = yaml::Node::Kind::scalar, .text = imported.schedule, .where = imported.schedule_where});
   }
   return {std::move(name), std::move(imported.unheeded)};
+}
+
+void take_framework(yaml::Node& study, const Folders& folders) {
+  const yaml::Node* training = study.find("training");
+  const yaml::Node* name = training != nullptr ? training->find("framework") : nullptr;
+  if (name == nullptr) {
+    return;
+  }
+  const auto file = find_file(folders, kFrameworks, yaml::scalar(*name, "framework"), name->where);
+  yaml::Node taken =
+      read_framework(folders.files != nullptr ? folders.files->document(file) : yaml::load(file)).training;
+  if (training->find("parallel") == nullptr) {
+    yaml::erase(taken, {"parallel"});
+  }
+  merge(taken, *training);
+  yaml::set(study, "training", taken);
 }
 
 void count_micro_batches(Training& training, int devices) {

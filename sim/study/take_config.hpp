@@ -1,4 +1,4 @@
-// A framework's own configuration in a study.
+// What a study takes from elsewhere: a framework's own configuration, and its recipe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/base/yaml.hpp"
+#include "sim/study/inputs.hpp"
 #include "sim/workload/config/config_format.hpp"
 #include "sim/workload/training.hpp"
 
@@ -21,6 +22,10 @@ struct TakenConfig {
 /// `compare.schedules` is not given. What the study says itself goes before it. Throws InputError as load_config()
 /// does.
 TakenConfig take_config(yaml::Node& study, const ConfigContext& context);
+
+/// Puts what the recipe that `training.framework` names says under what the study says: its degrees only where the
+/// study gives degrees. Throws InputError where there is no such recipe.
+void take_framework(yaml::Node& study, const Folders& folders);
 
 /// Sets the number of micro-batches where the training says how many samples of a replica are in one. Throws InputError
 /// without degrees, where the batch is no multiple, and where the training gives another number.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/kernel/kernel.hpp"
@@ -20,7 +21,8 @@ using OperatorId = int; ///< index into ModelGraph::operators, a topological ord
 struct KernelCall {
   KernelOp op = KernelOp::gemm;
   KernelShape shape{};
-  int grows = 0; ///< the dimension that counts samples
+  int grows = 0;              ///< the dimension that counts samples
+  std::string_view variant{}; ///< an implementation that a training asks for; "": whichever there is
   bool operator==(const KernelCall&) const = default;
 };
 

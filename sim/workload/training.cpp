@@ -193,6 +193,19 @@ void read_reserve(yaml::Map& training, MemoryReserve& reserve) {
   map.finish();
 }
 
+// How fast the host is.
+void read_launches(yaml::Map& training, HostLaunches& launches) {
+  const yaml::Node* node = training.find("launches");
+  if (node == nullptr) {
+    return;
+  }
+  constexpr yaml::Range kKernels{0, 100, true, "0 to 100"};
+  yaml::Map map(*node, "launches");
+  launches.each = map.quantity<Seconds>("each", yaml::kDelay, Seconds{0});
+  launches.kernels = map.number("kernels", kKernels, 1);
+  map.finish();
+}
+
 // The degrees, with the number of stages of each rank, which `chunks` may say as well.
 void read_parallel(yaml::Map& map, Training& training) {
   const yaml::Node* node = map.find("parallel");
@@ -272,6 +285,9 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
                                         "allowed: 'step' barrier, or 'clip_gradients' false");
   }
   read_reserve(map, training.memory);
+  read_launches(map, training.launches);
+  training.attention = &map.choice("attention", kAttentions, training.attention->name);
+  training.framework = map.text("framework", "");
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});

@@ -10,6 +10,7 @@
 
 #include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/workload/attention_kernels.hpp"
 #include "sim/workload/model_graph.hpp"
 #include "sim/workload/parallel.hpp"
 
@@ -146,6 +147,17 @@ struct MemoryReserve {
   bool operator==(const MemoryReserve&) const = default;
 };
 
+/// How fast the host issues kernels. A pass takes no less than launching all of its kernels: docs/model.md, "The host
+/// that launches". 0: it is never late.
+struct HostLaunches {
+  Seconds each;       ///< of a kernel, on the host
+  double kernels = 1; ///< that are launched for each one that a model counts
+
+  /// Seconds that the host takes for so many kernels of the model.
+  Seconds seconds(double counted) const { return each * (counted * kernels); }
+  bool operator==(const HostLaunches&) const = default;
+};
+
 /// The training part of a study.
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
@@ -166,6 +178,8 @@ struct Training {
   /// Gradients are scaled to a global norm at most: all devices add up their squares before the step.
   bool clip_gradients = false;
   MemoryReserve memory;
+  HostLaunches launches;
+  const AttentionRow* attention = &kAttentions[0]; ///< which kernels compute attention
   bool blocking_sends =
       false;                 ///< a device starts to send when its kernel has ended, and computes nothing while it sends
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another
@@ -178,8 +192,9 @@ struct Training {
   std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose
   /// In a backward, a tensor-parallel group whose rule is Megatron-LM's exchanges data beside what does not need it.
   bool exchange_beside = true;
-  int streams = 1;    ///< streams per device, on which kernels of a stage run side by side; 1: one after another
-  std::string config; ///< the name of a framework's own file that the study names
+  std::string framework; ///< the recipe that the study names; "": none
+  int streams = 1;       ///< streams per device, on which kernels of a stage run side by side; 1: one after another
+  std::string config;    ///< the name of a framework's own file that the study names
   std::vector<std::string> unheeded; ///< what that asks for and is not taken over
 };
 

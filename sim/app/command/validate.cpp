@@ -29,8 +29,9 @@ struct ValidateCommand {
 RowFilter filter_of(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw InputError({"--filter", 0, 0}, "'" + excerpt(text) + "' has no column; allowed: COLUMN=TEXT, such as "
-                                                               "model=llama");
+    throw InputError({"--filter", 0, 0}, "'" + excerpt(text) +
+                                             "' has no column; allowed: COLUMN=TEXT, such as "
+                                             "model=llama");
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }

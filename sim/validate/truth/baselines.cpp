@@ -32,8 +32,7 @@ double bubble_factor(const TruthRow& row, double devices) {
 std::string key_of(const TruthRow& row) { return row.set + "\n" + row.gpu + "\n" + row.precision; }
 
 ValidationRow row_of(const SpeedRow& one, double seconds) {
-  return {one.row->case_name, std::string(one.row->known->key), one.row->set, one.row->value,
-          figure_of(one, seconds)};
+  return {one.row->case_name, std::string(one.row->known->key), one.row->set, one.row->value, figure_of(one, seconds)};
 }
 
 } // namespace

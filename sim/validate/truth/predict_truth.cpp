@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/base/process/worker_pool.hpp"
 #include "sim/study/compare.hpp"
@@ -51,10 +52,14 @@ std::string to_text(const TruthPrediction& prediction) {
     return Json{{"why_not", reason->reason}}.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   const auto& run = std::get<PredictedRun>(prediction);
-  return Json{{"iteration", run.iteration},     {"samples", run.samples_per_second},
-              {"tokens", run.tokens_per_second}, {"flops", run.model_flops},
-              {"mfu", run.mfu},                  {"hfu", run.hfu},
-              {"devices", run.devices},          {"memory", run.stage_memory},
+  return Json{{"iteration", run.iteration},
+              {"samples", run.samples_per_second},
+              {"tokens", run.tokens_per_second},
+              {"flops", run.model_flops},
+              {"mfu", run.mfu},
+              {"hfu", run.hfu},
+              {"devices", run.devices},
+              {"memory", run.stage_memory},
               {"fits", run.fits_share}}
       .dump();
 }
@@ -79,8 +84,11 @@ TruthPrediction from_text(const std::string& text) {
 
 TruthPrediction predict_study(const std::string& study_text, const std::filesystem::path& shipped, InputFiles& files) {
   try {
-    const Study study =
+    Study study =
         load_study(yaml::parse(study_text, "the row's study"), {.study = {}, .shipped = shipped, .files = &files}, {});
+    for (DeviceType& type : study.platform.types) { // it ran: whether it should have fitted is a figure of its own
+      type.memory = Bytes{std::numeric_limits<double>::infinity()};
+    }
     ScheduleCounts counts;
     StudyMemo memo(study, counts);
     const Prepared prepared = run_scenario(memo, scenarios_of(study).front());

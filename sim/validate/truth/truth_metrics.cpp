@@ -25,7 +25,8 @@ template <std::size_t Stage> double memory_of_stage(const PredictedRun& run) {
 }
 
 constexpr std::array kMetrics = {
-    TruthMetric{"iteration_seconds", "time of an iteration", "iteration_seconds", {{{"s", 1}, {"ms", 1e-3}}}, iteration},
+    TruthMetric{
+        "iteration_seconds", "time of an iteration", "iteration_seconds", {{{"s", 1}, {"ms", 1e-3}}}, iteration},
     TruthMetric{"tokens_per_gpu_second",
                 "tokens a second of a device",
                 "tokens_per_device_second",

@@ -16,14 +16,14 @@ namespace stagecraft {
 
 /// What a run gives for all rows that measured it, as plain numbers.
 struct PredictedRun {
-  double iteration = 0;                 ///< s
-  double samples_per_second = 0;        ///< of all devices
-  double tokens_per_second = 0;         ///< of all devices
-  double model_flops = 0;               ///< of an iteration
-  double mfu = 0, hfu = 0;              ///< fractions of the nominal peak
+  double iteration = 0;          ///< s
+  double samples_per_second = 0; ///< of all devices
+  double tokens_per_second = 0;  ///< of all devices
+  double model_flops = 0;        ///< of an iteration
+  double mfu = 0, hfu = 0;       ///< fractions of the nominal peak
   double devices = 1;
   std::vector<double> stage_memory; ///< bytes, the most of any device of each stage; [stage]
-  double fits_share = 0;                ///< of the computing time, what rests on fits to measurements
+  double fits_share = 0;            ///< of the computing time, what rests on fits to measurements
 
   double peak_memory() const;
 };
@@ -39,7 +39,7 @@ struct TruthMetric {
   std::string_view key; ///< as results call it, in SI units
   std::array<TruthUnit, 4> units;
   double (*predict)(const PredictedRun& run);
-  bool is_time = true; ///< of the run's speed: bounds of it come from bounds of its time
+  bool is_time = true;          ///< of the run's speed: bounds of it come from bounds of its time
   bool falls_with_time = false; ///< a rate
 };
 

@@ -63,16 +63,16 @@ struct NodeOf {
 };
 // The first family that fits.
 constexpr std::array kNodes = {
-    NodeOf{"a100-sxm", "dgx-a100"}, NodeOf{"h100-sxm", "dgx-h100"}, NodeOf{"h200", "dgx-h200"},
-    NodeOf{"h800", "hgx-h800"},     NodeOf{"b200", "dgx-b200"},     NodeOf{"b300", "dgx-b200"},
-    NodeOf{"gb200", "gb200-nvl72"}, NodeOf{"gb300", "gb200-nvl72"}, NodeOf{"mi3", "mi300x-8"},
+    NodeOf{"a100-sxm", "dgx-a100"},    NodeOf{"h100-sxm", "dgx-h100"}, NodeOf{"h200", "dgx-h200"},
+    NodeOf{"h800", "hgx-h800"},        NodeOf{"b200", "dgx-b200"},     NodeOf{"b300", "dgx-b200"},
+    NodeOf{"gb200", "gb200-nvl72"},    NodeOf{"gb300", "gb200-nvl72"}, NodeOf{"mi3", "mi300x-8"},
     NodeOf{"v100-sxm", "nvlink-v100"},
 };
 constexpr std::string_view kPlainNode = "pcie-v100";
 
 std::string_view node_of(const std::string& device) {
-  const auto found = std::find_if(kNodes.begin(), kNodes.end(),
-                                  [&](const NodeOf& one) { return device.starts_with(one.family); });
+  const auto found =
+      std::find_if(kNodes.begin(), kNodes.end(), [&](const NodeOf& one) { return device.starts_with(one.family); });
   return found == kNodes.end() ? kPlainNode : found->node;
 }
 

@@ -125,10 +125,10 @@ TruthRow read_row(const CsvTable& table, std::size_t number, const std::string& 
   row.note = line.text("note");
   read_sizes(line, row.sizes);
   const std::string vocabulary = line.text("vocab");
-  row.sizes.vocabulary = !vocabulary.empty() && std::isdigit(static_cast<unsigned char>(vocabulary[0])) != 0 &&
-                                 vocabulary.find('k') != 2
-                             ? line.count("vocab")
-                             : 0;
+  row.sizes.vocabulary =
+      !vocabulary.empty() && std::isdigit(static_cast<unsigned char>(vocabulary[0])) != 0 && vocabulary.find('k') != 2
+          ? line.count("vocab")
+          : 0;
   row.gpu = line.text("gpu");
   row.intra_link = line.text("intra_link");
   row.inter_link = line.text("inter_link");
@@ -204,9 +204,9 @@ std::vector<TruthRow> read_truth(const std::filesystem::path& file) {
   for (std::size_t row = 0; row < table.rows(); ++row) {
     rows.push_back(read_row(table, row, set));
     if (!cases.insert(rows.back().case_name).second) {
-      throw InputError(rows.back().where,
-                       "case '" + excerpt(rows.back().case_name) + "' is there twice; allowed: a name of its own for "
-                                                                   "each row");
+      throw InputError(rows.back().where, "case '" + excerpt(rows.back().case_name) +
+                                              "' is there twice; allowed: a name of its own for "
+                                              "each row");
     }
     if (const auto found = flags.find(rows.back().case_name); found != flags.end()) {
       rows.back().flags = found->second;

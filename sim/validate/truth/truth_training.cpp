@@ -43,6 +43,7 @@ public:
 
   std::variant<StudyPart, Infeasible> write() {
     line("training:");
+    line("  framework: " + std::string(framework_.name));
     line("  optimizer: adam");
     for (const auto step : {&TrainingText::write_precision, &TrainingText::write_recompute,
                             &TrainingText::write_degrees, &TrainingText::write_batch, &TrainingText::write_schedule}) {
@@ -72,7 +73,8 @@ private:
       return "";
     }
     constexpr std::array<std::string_view, 4> kKnown = {"bf16", "fp16", "tf32", "fp32"};
-    const auto known = std::find_if(kKnown.begin(), kKnown.end(), [&](std::string_view one) { return has(words, one); });
+    const auto known =
+        std::find_if(kKnown.begin(), kKnown.end(), [&](std::string_view one) { return has(words, one); });
     if (known == kKnown.end()) {
       return "the precision '" + excerpt(row_.precision) + "' is not modelled";
     }
@@ -124,9 +126,9 @@ private:
     if (has(words, "core_attn") || (!by_operator && words == "selective")) {
       add("attention");
     }
-    for (const char* module : {"mlp", "moe,", "mla_up_proj"}) {
-      if (has(words + ",", module)) {
-        assume("recompute of " + std::string(module, std::string_view(module).find(',')) + " is left out");
+    for (const std::string module : {"mlp", "moe", "mla_up_proj"}) {
+      if (has(words + ",", module + ",")) {
+        assume("recompute of " + module + " is left out");
       }
     }
     if (!kinds.empty()) {
@@ -152,10 +154,10 @@ private:
       line("    zero: " + std::to_string(zero));
     }
     const int degree = number_after(words, "degree ");
-    const int shard = has(words, "hsdp")                ? row_.devices_per_node
-                      : has(words, "groups of ")        ? number_after(words, "groups of ")
+    const int shard = has(words, "hsdp")                          ? row_.devices_per_node
+                      : has(words, "groups of ")                  ? number_after(words, "groups of ")
                       : has(words, "fsdp2 degree ") && degree > 0 ? degree
-                                                        : 0;
+                                                                  : 0;
     const int replicas = devices_ / (tensor_ * pipeline_);
     if (zero >= 2 && shard > 0 && shard < replicas && replicas % shard == 0) {
       line("    shard: " + std::to_string(shard));
@@ -231,12 +233,19 @@ private:
     struct Name {
       std::string_view theirs, ours;
     };
-    constexpr std::array kNames = {Name{"interleaved", "interleaved"}, Name{"1f1b", "1f1b"},   Name{"gpipe", "gpipe"},
-                                   Name{"zb-h1", "zb-h1"},             Name{"zb-1p", "zb-h1"}, Name{"zb-h2", "zb-h2"},
-                                   Name{"zb-2p", "zb-h2"},             Name{"zb-v", "zb-v"},   Name{"dualpipe-v", "dualpipe-v"},
+    constexpr std::array kNames = {Name{"interleaved", "interleaved"},
+                                   Name{"1f1b", "1f1b"},
+                                   Name{"gpipe", "gpipe"},
+                                   Name{"zb-h1", "zb-h1"},
+                                   Name{"zb-1p", "zb-h1"},
+                                   Name{"zb-h2", "zb-h2"},
+                                   Name{"zb-2p", "zb-h2"},
+                                   Name{"zb-v", "zb-v"},
+                                   Name{"dualpipe-v", "dualpipe-v"},
                                    Name{"dualpipe", "dualpipe"}};
     std::string_view schedule = interleave_ > 1 && pipeline_ > 1 ? "interleaved" : "1f1b";
-    const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return has(words, one.theirs); });
+    const auto found =
+        std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return has(words, one.theirs); });
     if (found != kNames.end() && pipeline_ > 1) {
       schedule = found->ours == "1f1b" ? schedule : found->ours;
     } else if (pipeline_ > 1 && !words.empty() && words != "none" && words != "unknown") {

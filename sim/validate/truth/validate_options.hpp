@@ -15,7 +15,7 @@ struct RowFilter {
 };
 
 struct ValidateOptions {
-  std::filesystem::path shipped = {}; ///< as Folders::shipped: where names in the data are looked for beside it
+  std::filesystem::path shipped = {};  ///< as Folders::shipped: where names in the data are looked for beside it
   std::vector<RowFilter> filters = {}; ///< tables of measured runs; a row must pass all
   int workers = 1;                     ///< processes
   std::function<void(std::size_t done, std::size_t all)> progress = {}; ///< hears how many runs are predicted

@@ -139,8 +139,8 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   std::vector<SpeedRow> speeds;
   for (const AskedRow& one : asked.rows) {
     const auto* study = std::get_if<std::size_t>(&one.study);
-    const auto* reason = study == nullptr ? &std::get<Infeasible>(one.study)
-                                          : std::get_if<Infeasible>(&predictions[*study]);
+    const auto* reason =
+        study == nullptr ? &std::get<Infeasible>(one.study) : std::get_if<Infeasible>(&predictions[*study]);
     if (reason != nullptr) {
       validation.skipped.push_back({one.row.case_name, reason->reason});
       continue;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/attention_kernels.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+// Elements that a dropout moves and keeps, as those of the layer: its mask counts half an element.
+constexpr double kDropoutMoves = 2.5, kMask = 0.5;
+
+bool is_plain(const Operator& op) {
+  return op.kind == KernelKind::attention && op.forward.calls.size() == 1 &&
+         op.forward.calls.front().op == KernelOp::attention;
+}
+
+// An attention of one sample as the kernels of before 2022.
+class SeparateAttention {
+public:
+  SeparateAttention(const Operator& op, bool drops)
+      : batch_(op.forward.calls.front().shape[0]), length_(op.forward.calls.front().shape[1]),
+        heads_(op.forward.calls.front().shape[2]), width_(op.forward.calls.front().shape[4]),
+        pairs_(batch_ * heads_ * length_ * length_), drops_(drops) {}
+
+  Pass forward() const {
+    constexpr int kProducts = 2;
+    const double dropout = drops_ ? kDropoutMoves : 0;
+    Pass pass{.flops = kProducts * product_flops() + Flops{softmax_flops()},
+              .moved_elements = 2 * (2 * rows() + pairs_) + 2 * pairs_ + dropout * pairs_,
+              .kernels = kProducts + (drops_ ? 2 : 1)};
+    pass.calls = {product(length_, width_), over_pairs(KernelOp::softmax)};
+    if (drops_) {
+      pass.calls.push_back(over_pairs(KernelOp::dropout));
+    }
+    pass.calls.push_back(product(width_, length_));
+    return pass;
+  }
+
+  // Two products for each of the two, and the softmax's gradient, which reads its result.
+  Pass backward() const {
+    constexpr int kProducts = 4;
+    const double dropout = drops_ ? kDropoutMoves : 0;
+    Pass pass{.flops = kProducts * product_flops() + Flops{softmax_flops()},
+              .moved_elements = 4 * (2 * rows() + pairs_) + 3 * pairs_ + dropout * pairs_,
+              .kernels = kProducts + (drops_ ? 2 : 1)};
+    pass.calls = {product(length_, width_), product(width_, length_)};
+    if (drops_) {
+      pass.calls.push_back(over_pairs(KernelOp::dropout));
+    }
+    pass.calls.insert(pass.calls.end(),
+                      {over_pairs(KernelOp::softmax), product(width_, length_), product(width_, length_)});
+    return pass;
+  }
+
+  // The softmax's result, and what dropout made of it with its mask.
+  double kept() const { return pairs_ * (drops_ ? 2 + kMask : 1); }
+
+private:
+  double rows() const { return batch_ * length_ * heads_ * width_; }
+  Flops product_flops() const { return Flops{2 * pairs_ * width_}; }
+  double softmax_flops() const { return 5 * pairs_; }
+  KernelCall product(double columns, double depth) const {
+    return {KernelOp::gemm, {batch_ * heads_, length_, columns, depth}, 0};
+  }
+  KernelCall over_pairs(KernelOp op) const { return {op, {batch_ * heads_ * length_, length_}, 0}; }
+
+  double batch_, length_, heads_, width_, pairs_;
+  bool drops_;
+};
+
+} // namespace
+
+ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
+  const bool drops = std::any_of(model.operators.begin(), model.operators.end(), [](const Operator& op) {
+    return !op.forward.calls.empty() && op.forward.calls.front().op == KernelOp::dropout;
+  });
+  for (Operator& op : model.operators) {
+    if (!is_plain(op)) {
+      continue;
+    }
+    if (row.separate) {
+      const SeparateAttention kernels(op, drops);
+      op.stash_elements += kernels.kept();
+      op.forward = kernels.forward();
+      op.backward_input = op.backward_input.kernels > 0 ? kernels.backward() : op.backward_input;
+    } else {
+      for (Pass* pass : {&op.forward, &op.backward_input}) {
+        for (KernelCall& call : pass->calls) {
+          call.variant = row.variant;
+        }
+      }
+    }
+  }
+  return model;
+}
+
+} // namespace stagecraft
