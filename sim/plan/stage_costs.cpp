@@ -477,6 +477,8 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     }
     const StageMemory memory =
         memory_of_replica(problem, stage, held, cost.units, incoming * split.borders, outgoing * split.borders, share);
+    const bool reads = !stage.operators.empty() && stage.operators.front() == 0; // the stage that all wait for
+    const Seconds step_overhead = reads ? problem.training.step_overhead : Seconds{0};
     for (const DeviceId device : devices) {
       const DeviceType& type = problem.platform.type_of(device);
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
@@ -489,7 +491,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
                                .recompute = Seconds{times.again},
                                .norm = clipping.norm,
                                .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale +
-                                            weight_cast_time(problem, stage, split, type),
+                                            weight_cast_time(problem, stage, split, type) + step_overhead,
                                .prediction = prediction_time(problem.training, held.parameters, type),
                                .memory = memory});
     }

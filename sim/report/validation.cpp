@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "sim/base/csv.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
@@ -42,6 +43,26 @@ Json to_value(const Accuracy& accuracy) {
           {"bias", accuracy.bias},       {"spearman", accuracy.spearman ? Json(*accuracy.spearman) : Json()}};
 }
 
+Json to_value(const ValidationRow& row) {
+  Json json = {
+      {"case", row.case_name},    {"metric", row.metric},       {"group", row.group.empty() ? Json() : Json(row.group)},
+      {"measured", row.measured}, {"predicted", row.predicted}, {"error", row.error()}};
+  if (!row.contest.empty()) {
+    json["contest"] = row.contest;
+  }
+  if (!row.family.empty()) {
+    json["family"] = row.family;
+  }
+  if (row.high > 0) {
+    json["low"] = row.low;
+    json["high"] = row.high;
+  }
+  if (!row.assumed.empty()) {
+    json["assumed"] = row.assumed;
+  }
+  return json;
+}
+
 std::vector<Cell> cells_of(const std::string& name, const std::vector<ValidationRow>& rows) {
   const Accuracy accuracy = accuracy_of(rows);
   return {{name, Style::plain},
@@ -59,6 +80,20 @@ std::string figure_text(const std::string& metric, double value) {
   return metric.ends_with("_seconds") ? to_text(Seconds{value})
          : metric.ends_with("_bytes") ? to_text(Bytes{value})
                                       : to_text(value, 3);
+}
+
+// Cases that were left out for one reason, in order of first appearance.
+std::vector<std::pair<std::string, std::vector<std::string>>> by_reason(const std::vector<SkippedCase>& skipped) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  std::map<std::string, std::size_t> places;
+  for (const SkippedCase& one : skipped) {
+    const auto [place, is_new] = places.try_emplace(one.why, reasons.size());
+    if (is_new) {
+      reasons.push_back({one.why, {}});
+    }
+    reasons[place->second].second.push_back(one.case_name);
+  }
+  return reasons;
 }
 
 Table table_of_rows(const Validation& validation) {
@@ -94,6 +129,9 @@ Table table_of_errors(const Validation& validation) {
     table.rows.push_back(cells_of(name, rows));
   }
   table.rows.push_back(cells_of("all", validation.rows));
+  if (!validation.calibration.empty()) {
+    table.rows.push_back(cells_of("rows that constants were fitted on", validation.calibration));
+  }
   for (const auto& [name, rows] : validation.baselines) {
     table.rows.push_back(cells_of("baseline: " + name, rows));
   }
@@ -141,15 +179,7 @@ std::string to_json(const Validation& validation) {
   Json json = {
       {"schema", kSchema}, {"source", validation.source}, {"inputs", validation.inputs}, {"rows", Json::array()}};
   for (const ValidationRow& row : validation.rows) {
-    json["rows"].push_back({{"case", row.case_name},
-                            {"metric", row.metric},
-                            {"group", row.group.empty() ? Json() : Json(row.group)},
-                            {"measured", row.measured},
-                            {"predicted", row.predicted},
-                            {"error", row.error()}});
-    if (!row.contest.empty()) {
-      json["rows"].back()["contest"] = row.contest;
-    }
+    json["rows"].push_back(to_value(row));
   }
   json.update(to_value(accuracy_of(validation.rows)));
   json["groups"] = Json::object();
@@ -160,6 +190,15 @@ std::string to_json(const Validation& validation) {
   json["baselines"] = Json::object();
   for (const auto& [name, rows] : validation.baselines) {
     json["baselines"][name] = to_value(accuracy_of(rows));
+  }
+  if (!validation.calibration.empty()) {
+    json["calibration"] = Json::array();
+    for (const ValidationRow& row : validation.calibration) {
+      json["calibration"].push_back(to_value(row));
+    }
+  }
+  if (!validation.noise.empty()) {
+    json["noise"] = validation.noise;
   }
   json["skipped"] = Json::array();
   for (const SkippedCase& skipped : validation.skipped) {
@@ -182,8 +221,13 @@ std::string to_text(const Validation& validation, bool color) {
   std::string text = to_text(table_of_rows(validation), color) + "\n" + to_text(table_of_errors(validation), color);
   if (!validation.skipped.empty()) {
     Table table{{{"skipped"}, {"why"}}, {}};
-    for (const SkippedCase& skipped : validation.skipped) {
-      table.rows.push_back({{skipped.case_name, Style::plain}, {skipped.why, Style::dim}});
+    for (const auto& [why, cases] : by_reason(validation.skipped)) {
+      constexpr std::size_t kNamed = 3;
+      const bool many = cases.size() > kNamed;
+      table.rows.push_back(
+          {{many ? cases.front() + " and " + std::to_string(cases.size() - 1) + " more" : join(cases, ", "),
+            Style::plain},
+           {why, Style::dim}});
     }
     text += "\n" + to_text(table, color);
   }

@@ -31,6 +31,7 @@ struct Validation {
   std::string source;             ///< the measurements that were read
   std::vector<std::string> notes; ///< sentences on what was fitted to which rows
   std::vector<ValidationRow> rows;
+  std::vector<ValidationRow> calibration = {}; ///< rows of models that constants were fitted on: no test of these
   std::map<std::string, std::vector<ValidationRow>> baselines;
   std::vector<SkippedCase> skipped;
   std::vector<std::string> inputs = {}; ///< files that the validation read

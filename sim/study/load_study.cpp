@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "sim/base/utf8.hpp"
+#include "sim/cost/kernel_speed.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
 #include "sim/study/input_files.hpp"
@@ -507,7 +508,8 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   }
   map.find("sweep"); // load_sweep() reads it
   map.finish();
-  study.cost = std::move(std::get<std::unique_ptr<CostModel>>(cost));
+  study.cost =
+      at_kernel_speed(std::move(std::get<std::unique_ptr<CostModel>>(cost)), *study.model, study.training.kernel_speed);
   return study;
 }
 

@@ -73,10 +73,17 @@ void take_framework(yaml::Node& study, const Folders& folders) {
   const auto file = find_file(folders, kFrameworks, yaml::scalar(*name, "framework"), name->where);
   yaml::Node taken =
       read_framework(folders.files != nullptr ? folders.files->document(file) : yaml::load(file)).training;
-  if (training->find("parallel") == nullptr) {
+  const yaml::Node* parallel = training->find("parallel");
+  if (parallel == nullptr) {
     yaml::erase(taken, {"parallel"});
   }
   merge(taken, *training);
+  if (const yaml::Node* zero = parallel != nullptr ? parallel->find("zero") : nullptr;
+      zero != nullptr && zero->text == "0" && parallel->find("gather") == nullptr) {
+    yaml::Node degrees = *taken.find("parallel");
+    yaml::erase(degrees, {"gather"}); // there is nothing to gather
+    yaml::set(taken, "parallel", degrees);
+  }
   yaml::set(study, "training", taken);
 }
 

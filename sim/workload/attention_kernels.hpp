@@ -19,12 +19,13 @@ inline constexpr std::array kAttentions = {
     AttentionRow{"flash-1", "FlashAttention 1 (Dao et al. 2022), where the device has fits of it", "flash-1"},
     AttentionRow{"triton", "FlashAttention in Triton (2023), where the device has fits of it", "triton"},
     AttentionRow{"flash-2", "FlashAttention 2 (Dao 2023), where the device has fits of it", "flash-2"},
-    AttentionRow{"separate", "a product, a softmax with its mask, dropout if the model has any, and a product", {}, true},
+    AttentionRow{
+        "separate", "a product, a softmax with its mask, dropout if the model has any, and a product", {}, true},
 };
 
 /// The model with the kernels of attention that the row names. Separate ones read and write the scores of all pairs of
-/// a query and a key, also of those that a mask hides, and keep them for backward: 5 a s^2 b bytes in 16 bits (Korthikanti
-/// et al. 2023, section 4.1). Attention with a window, documents, sinks or latent keys stays fused.
+/// a query and a key, also of those that a mask hides, and keep them for backward: 5 a s^2 b bytes in 16 bits
+/// (Korthikanti et al. 2023, section 4.1). Attention with a window, documents, sinks or latent keys stays fused.
 ModelGraph with_attention(ModelGraph model, const AttentionRow& row);
 
 } // namespace stagecraft

@@ -2,10 +2,27 @@
 #include "sim/workload/framework.hpp"
 
 namespace stagecraft {
+namespace {
+
+CalibratedModel read_calibrated_model(const yaml::Node& node) {
+  constexpr int kMost = 1'000'000;
+  yaml::Map map(node, "calibrated_on");
+  CalibratedModel model{.set = map.text("set"),
+                        .layers = map.integer("layers", 1, kMost),
+                        .hidden = map.integer("hidden", 1, kMost),
+                        .heads = map.integer("heads", 1, kMost)};
+  map.finish();
+  return model;
+}
+
+} // namespace
 
 FrameworkRecipe read_framework(const yaml::Node& document) {
   yaml::Map map(document, "framework");
-  FrameworkRecipe recipe{map.text("name"), map.text("description"), map.text("sources"), map.node("training")};
+  FrameworkRecipe recipe{map.text("name"), map.text("description"), map.text("sources"), map.node("training"), {}};
+  for (const yaml::Node* model : map.list("calibrated_on")) {
+    recipe.calibrated_on.push_back(read_calibrated_model(*model));
+  }
   if (recipe.training.kind != yaml::Node::Kind::map) {
     throw InputError(recipe.training.where, "'training' must be a mapping; its keys: docs/formats/study.md");
   }

@@ -3,15 +3,23 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/base/yaml.hpp"
 
 namespace stagecraft {
 
+/// A model on whose measured runs constants of a recipe rest: none of its runs is a test of them.
+struct CalibratedModel {
+  std::string set; ///< the table of measured runs
+  int layers = 0, hidden = 0, heads = 0;
+};
+
 /// A recipe: the training that a framework's users get by default.
 struct FrameworkRecipe {
   std::string name, description, sources;
   yaml::Node training; ///< a mapping as a study's `training`
+  std::vector<CalibratedModel> calibrated_on;
 };
 
 /// Reads a recipe's document. InputError for unknown keys; what its training says is checked where it is used.

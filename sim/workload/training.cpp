@@ -206,6 +206,17 @@ void read_launches(yaml::Map& training, HostLaunches& launches) {
   map.finish();
 }
 
+void read_kernel_speed(yaml::Map& training, KernelSpeed& speed) {
+  const yaml::Node* node = training.find("kernel_speed");
+  if (node == nullptr) {
+    return;
+  }
+  yaml::Map map(*node, "kernel_speed");
+  speed.matrix = map.number("matrix", yaml::kFraction, 1);
+  speed.other = map.number("other", yaml::kFraction, 1);
+  map.finish();
+}
+
 // The degrees, with the number of stages of each rank, which `chunks` may say as well.
 void read_parallel(yaml::Map& map, Training& training) {
   const yaml::Node* node = map.find("parallel");
@@ -286,6 +297,8 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   }
   read_reserve(map, training.memory);
   read_launches(map, training.launches);
+  read_kernel_speed(map, training.kernel_speed);
+  training.step_overhead = map.quantity<Seconds>("step_overhead", yaml::kDelay, Seconds{0});
   training.attention = &map.choice("attention", kAttentions, training.attention->name);
   training.framework = map.text("framework", "");
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);

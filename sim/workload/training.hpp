@@ -158,6 +158,14 @@ struct HostLaunches {
   bool operator==(const HostLaunches&) const = default;
 };
 
+/// How fast kernels are within a long iteration, as parts of the speeds that a cost model has of each alone: more than
+/// 0, at most 1. docs/model.md, "Kernels in a run".
+struct KernelSpeed {
+  double matrix = 1; ///< products, convolutions, fused attention: clocks under the power limit, operands out of caches
+  double other = 1;  ///< all others, which memory bounds: copies and casts that no operator of the model counts
+  bool operator==(const KernelSpeed&) const = default;
+};
+
 /// The training part of a study.
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
@@ -179,6 +187,8 @@ struct Training {
   bool clip_gradients = false;
   MemoryReserve memory;
   HostLaunches launches;
+  KernelSpeed kernel_speed;
+  Seconds step_overhead; ///< of the first stage's optimiser step beside its kernels: loader, log, the host's waits
   const AttentionRow* attention = &kAttentions[0]; ///< which kernels compute attention
   bool blocking_sends =
       false;                 ///< a device starts to send when its kernel has ended, and computes nothing while it sends

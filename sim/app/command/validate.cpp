@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
@@ -21,8 +22,8 @@ struct ValidateCommand {
   std::string file;
   OutputOptions output;
   bool timeline = false;
-  std::string figures, trace;
-  std::vector<std::string> filters;
+  std::string figures, trace, studies;
+  std::vector<std::string> filters, settings;
 };
 
 // COLUMN=TEXT
@@ -44,6 +45,10 @@ void add_flags(Flags& flags, ValidateCommand& options) {
   flags.add("--filter", &options.filters,
             "only rows of tables whose column (case, set, model, gpu, metric, precision, framework) has this text",
             {.name = "COLUMN=TEXT"});
+  flags.add("--set", &options.settings, "set a key of the study of each row of tables; may be repeated",
+            {.name = "KEY=VALUE"});
+  flags.add("--studies", &options.studies, "write the study that predicts each row of tables into this folder",
+            {.name = "DIR"});
   flags.add("--trace", &options.trace,
             "with --timeline: write the measured run above the predicted one as a Chrome/Perfetto trace",
             {.name = "FILE"});
@@ -78,6 +83,8 @@ ExitStatus run(const ValidateCommand& options) {
   }
   Progress progress(options.output.quiet);
   ValidateOptions how{.shipped = shipped_folder(), .workers = cores()};
+  how.studies = options.studies;
+  how.settings = parse_settings(options.settings);
   how.progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
   for (const std::string& filter : options.filters) {
     how.filters.push_back(filter_of(filter));

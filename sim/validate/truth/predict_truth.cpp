@@ -10,6 +10,7 @@
 #include "sim/study/compare.hpp"
 #include "sim/study/input_files.hpp"
 #include "sim/study/replay_prepared.hpp"
+#include "sim/validate/truth/pass_spans.hpp"
 #include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
@@ -31,7 +32,20 @@ std::vector<double> memory_of_stages(const Run& run) {
   return of_stages;
 }
 
-PredictedRun figures_of(const Run& run, const Study& study) {
+double longest(const std::vector<double>& seconds) {
+  return seconds.empty() ? 0 : *std::max_element(seconds.begin(), seconds.end());
+}
+
+double longest_update(const TaskGraph& graph) {
+  double seconds = 0;
+  for (const Work& work : graph.works) {
+    seconds = work.kind == TaskKind::optimizer ? std::max(seconds, work.seconds.value) : seconds;
+  }
+  return seconds;
+}
+
+PredictedRun figures_of(const Prepared& prepared, const Study& study) {
+  const Run& run = prepared.run;
   const double batch = study.training.global_batch;
   PredictedRun figures{.iteration = run.metrics.iteration.value,
                        .samples_per_second = run.samples_per_second,
@@ -41,6 +55,13 @@ PredictedRun figures_of(const Run& run, const Study& study) {
                        .hfu = run.hfu,
                        .devices = static_cast<double>(study.platform.devices.size()),
                        .stage_memory = memory_of_stages(run)};
+  if (prepared.graph != nullptr) {
+    const PassSpans spans = pass_spans(*prepared.graph, prepared.timeline, static_cast<int>(run.stages.size()));
+    figures.forward = longest(spans.forward);
+    figures.backward = longest(spans.backward);
+    figures.weight = longest(spans.weight);
+    figures.update = longest_update(*prepared.graph);
+  }
   if (!run.cost_basis.empty()) {
     figures.fits_share = whole_of(run.cost_basis).shares[static_cast<std::size_t>(CostSource::fits)];
   }
@@ -60,6 +81,10 @@ std::string to_text(const TruthPrediction& prediction) {
               {"hfu", run.hfu},
               {"devices", run.devices},
               {"memory", run.stage_memory},
+              {"forward", run.forward},
+              {"backward", run.backward},
+              {"weight", run.weight},
+              {"update", run.update},
               {"fits", run.fits_share}}
       .dump();
 }
@@ -77,15 +102,19 @@ TruthPrediction from_text(const std::string& text) {
                       .hfu = json["hfu"],
                       .devices = json["devices"],
                       .stage_memory = json["memory"].get<std::vector<double>>(),
+                      .forward = json["forward"],
+                      .backward = json["backward"],
+                      .weight = json["weight"],
+                      .update = json["update"],
                       .fits_share = json["fits"]};
 }
 
 } // namespace
 
-TruthPrediction predict_study(const std::string& study_text, const std::filesystem::path& shipped, InputFiles& files) {
+TruthPrediction predict_study(const std::string& study_text, const ValidateOptions& options, InputFiles& files) {
   try {
-    Study study =
-        load_study(yaml::parse(study_text, "the row's study"), {.study = {}, .shipped = shipped, .files = &files}, {});
+    Study study = load_study(yaml::parse(study_text, "the row's study"),
+                             {.study = {}, .shipped = options.shipped, .files = &files}, options.settings);
     for (DeviceType& type : study.platform.types) { // it ran: whether it should have fitted is a figure of its own
       type.memory = Bytes{std::numeric_limits<double>::infinity()};
     }
@@ -95,15 +124,13 @@ TruthPrediction predict_study(const std::string& study_text, const std::filesyst
     if (!prepared.run.feasible) {
       return Infeasible{prepared.run.why_not};
     }
-    return figures_of(prepared.run, study);
+    return figures_of(prepared, study);
   } catch (const InputError& error) {
     return Infeasible{error.what()};
   }
 }
 
-std::vector<TruthPrediction> predict_studies(const std::vector<std::string>& studies,
-                                             const std::filesystem::path& shipped, int workers,
-                                             const std::function<void(std::size_t done, std::size_t all)>& progress) {
+std::vector<TruthPrediction> predict_studies(const std::vector<std::string>& studies, const ValidateOptions& options) {
   InputFiles files;
   files.keep_types();
   std::vector<TruthPrediction> predictions(studies.size(), Infeasible{"not predicted"});
@@ -111,14 +138,15 @@ std::vector<TruthPrediction> predict_studies(const std::vector<std::string>& stu
   const auto take = [&](std::size_t at, TruthPrediction prediction) {
     predictions[at] = std::move(prediction);
     ++done;
-    if (progress) {
-      progress(done, studies.size());
+    if (options.progress) {
+      options.progress(done, studies.size());
     }
   };
-  share_out(workers, {.count = studies.size(),
-                      .work = [&](std::size_t at) { return to_text(predict_study(studies[at], shipped, files)); },
-                      .take = [&](std::size_t at, const std::string& text) { take(at, from_text(text)); },
-                      .here = [&](std::size_t at) { take(at, predict_study(studies[at], shipped, files)); }});
+  const auto predict = [&](std::size_t at) { return predict_study(studies[at], options, files); };
+  share_out(options.workers, {.count = studies.size(),
+                              .work = [&](std::size_t at) { return to_text(predict(at)); },
+                              .take = [&](std::size_t at, const std::string& text) { take(at, from_text(text)); },
+                              .here = [&](std::size_t at) { take(at, predict(at)); }});
   return predictions;
 }
 

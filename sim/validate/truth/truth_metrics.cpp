@@ -12,6 +12,8 @@ constexpr double kGiga = 1e9, kGibi = 1073741824.0, kMebi = 1048576.0, kTera = 1
 constexpr std::array<TruthUnit, 4> kBytes = {TruthUnit{"GiB", kGibi}, TruthUnit{"GB", kGiga}, TruthUnit{"MiB", kMebi},
                                              TruthUnit{"MB", 1e6}};
 
+constexpr std::array<TruthUnit, 4> kTimes = {TruthUnit{"s", 1}, TruthUnit{"ms", 1e-3}};
+
 double iteration(const PredictedRun& run) { return run.iteration; }
 double tokens_per_device(const PredictedRun& run) { return run.tokens_per_second / run.devices; }
 double samples_per_device(const PredictedRun& run) { return run.samples_per_second / run.devices; }
@@ -19,6 +21,9 @@ double flops_per_device(const PredictedRun& run) { return run.model_flops / run.
 double peak_memory(const PredictedRun& run) { return run.peak_memory(); }
 double mfu(const PredictedRun& run) { return run.mfu; }
 double hfu(const PredictedRun& run) { return run.hfu; }
+double forward(const PredictedRun& run) { return run.forward; }
+double backward(const PredictedRun& run) { return run.backward; }
+double weight(const PredictedRun& run) { return run.weight; }
 
 template <std::size_t Stage> double memory_of_stage(const PredictedRun& run) {
   return Stage < run.stage_memory.size() ? run.stage_memory[Stage] : 0;
@@ -50,6 +55,16 @@ constexpr std::array kMetrics = {
                 true},
     TruthMetric{"mfu_percent", "model FLOPs utilisation", "mfu", {{{"%", kPercent}}}, mfu, true, true},
     TruthMetric{"hfu_percent", "utilisation by all FLOPs", "hfu", {{{"%", kPercent}}}, hfu, true, true},
+    TruthMetric{"layer_forward_ms", "forward of one layer", "layer_forward_seconds", kTimes, forward},
+    TruthMetric{"layer_backward_ms", "backward of one layer, with what is recomputed", "layer_backward_seconds", kTimes,
+                backward},
+    TruthMetric{"stage_forward_ms", "forward of the longest stage", "stage_forward_seconds", kTimes, forward},
+    TruthMetric{"stage_backward_input_ms", "gradients of a stage's input, of the longest",
+                "stage_backward_input_seconds", kTimes, backward},
+    TruthMetric{"stage_backward_weight_ms", "gradients of a stage's weights, of the longest",
+                "stage_backward_weight_seconds", kTimes, weight},
+    TruthMetric{"forward_seconds", "forward on one device", "forward_seconds", kTimes, forward},
+    TruthMetric{"backward_seconds", "backward on one device", "backward_seconds", kTimes, backward},
     TruthMetric{"peak_memory", "the most that any device holds", "peak_memory_bytes", kBytes, peak_memory, false},
     TruthMetric{"peak_memory_stage0", "the same of stage 0", "peak_memory_bytes", kBytes, memory_of_stage<0>, false},
     TruthMetric{"peak_memory_stage1", "the same of stage 1", "peak_memory_bytes", kBytes, memory_of_stage<1>, false},

@@ -22,8 +22,10 @@ struct PredictedRun {
   double model_flops = 0;        ///< of an iteration
   double mfu = 0, hfu = 0;       ///< fractions of the nominal peak
   double devices = 1;
-  std::vector<double> stage_memory; ///< bytes, the most of any device of each stage; [stage]
-  double fits_share = 0;            ///< of the computing time, what rests on fits to measurements
+  std::vector<double> stage_memory;             ///< bytes, the most of any device of each stage; [stage]
+  double forward = 0, backward = 0, weight = 0; ///< s, the longest pass of any stage, as of PassSpans
+  double update = 0;                            ///< s, the longest optimiser step
+  double fits_share = 0;                        ///< of the computing time, what rests on fits to measurements
 
   double peak_memory() const;
 };

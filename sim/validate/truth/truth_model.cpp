@@ -134,6 +134,17 @@ std::string with_indent(const std::string& text, const std::string& indent) {
   return result;
 }
 
+// Of a workload file of a decoder, the blocks alone, which read what an embedding would have written.
+std::string blocks_alone(const std::string& workload, const Decoder& d) {
+  const std::size_t layers = workload.rfind("\nlayers:\n") + 1;
+  const std::size_t block = workload.find("- {block:", layers);
+  const std::string tokens = "shape: [" + std::to_string(d.sequence) + "]";
+  std::string text =
+      workload.substr(0, layers) + "layers:\n  " + workload.substr(block, workload.find('\n', block) - block) + "\n";
+  return text.replace(text.find(tokens), tokens.size(),
+                      "shape: [" + std::to_string(d.sequence) + ", " + std::to_string(d.hidden) + "]");
+}
+
 // The rank of adapters, where the run trains these alone.
 int adapter_rank(const TruthRow& row, std::vector<std::string>& assumed) {
   if (!row.mentions("lora") && plain_words(row.model).find("lora") == std::string::npos) {
@@ -178,7 +189,7 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
   }
   const int rank = adapter_rank(row, part.assumed);
   part.text = "model:\n" + (rank > 0 ? "  lora: " + std::to_string(rank) + "\n" : "") + "  workload:\n" +
-              with_indent(workload_of(d), "    ");
+              with_indent(row.metric.starts_with("layer_") ? blocks_alone(workload_of(d), d) : workload_of(d), "    ");
   return part;
 }
 

@@ -210,7 +210,9 @@ private:
   }
 
   std::string write_batch() {
-    if (row_.global_batch == 0) {
+    const int stated = row_.global_batch > 0 || !row_.metric.starts_with("layer_") ? row_.global_batch
+                                                                                   : static_cast<int>(row_.micro_batch);
+    if (stated == 0) {
       return "the row states no global batch";
     }
     int size = static_cast<int>(row_.micro_batch);
@@ -219,11 +221,11 @@ private:
       size = pipeline_ > 1 ? 1 : kUsual;
       assume(count_of(size, "sample") + " in a micro-batch");
     }
-    if (row_.global_batch % (size * replicas_) != 0) {
-      return "global_batch " + std::to_string(row_.global_batch) + " is no multiple of micro_batch " +
-             std::to_string(size) + " x " + count_of(replicas_, "replica");
+    if (stated % (size * replicas_) != 0) {
+      return "global_batch " + std::to_string(stated) + " is no multiple of micro_batch " + std::to_string(size) +
+             " x " + count_of(replicas_, "replica");
     }
-    line("  global_batch: " + std::to_string(row_.global_batch));
+    line("  global_batch: " + std::to_string(stated));
     line("  micro_batch_size: " + std::to_string(size));
     return "";
   }

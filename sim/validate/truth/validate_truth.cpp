@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/file.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/validate/truth/baselines.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/truth/truth_study.hpp"
+#include "sim/workload/framework.hpp"
 
 namespace stagecraft {
 namespace {
@@ -118,6 +121,34 @@ std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
   return noise;
 }
 
+// The models that any shipped recipe rests on.
+std::vector<CalibratedModel> calibrated_models(const fs::path& shipped) {
+  std::vector<CalibratedModel> models;
+  const Folders folders{.study = {}, .shipped = shipped};
+  for (const std::string& name : shipped_names(folders, "workloads/frameworks")) {
+    const FrameworkRecipe recipe = read_framework(yaml::load(find_file(folders, "workloads/frameworks", name, {})));
+    models.insert(models.end(), recipe.calibrated_on.begin(), recipe.calibrated_on.end());
+  }
+  return models;
+}
+
+// Whether a recipe rests on a model of these sizes, in whichever table and framework it ran.
+bool is_calibrated(const TruthRow& row, const std::vector<CalibratedModel>& calibrated) {
+  return std::any_of(calibrated.begin(), calibrated.end(), [&](const CalibratedModel& model) {
+    return model.layers == row.sizes.layers && model.hidden == row.sizes.hidden && model.heads == row.sizes.heads;
+  });
+}
+
+// The study of each row that has one, to be looked at and run alone.
+void write_studies(const Asked& asked, const fs::path& folder) {
+  fs::create_directories(folder);
+  for (const AskedRow& one : asked.rows) {
+    if (const auto* study = std::get_if<std::size_t>(&one.study)) {
+      write_file((folder / (one.row.case_name + ".yaml")).string(), asked.studies[*study]);
+    }
+  }
+}
+
 } // namespace
 
 bool is_truth(const fs::path& path) { return !tables_at(path).empty(); }
@@ -134,8 +165,11 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
     }
   }
   const Asked asked = ask(std::move(rows), options.shipped);
-  const std::vector<TruthPrediction> predictions =
-      predict_studies(asked.studies, options.shipped, options.workers, options.progress);
+  if (!options.studies.empty()) {
+    write_studies(asked, options.studies);
+  }
+  const std::vector<TruthPrediction> predictions = predict_studies(asked.studies, options);
+  const std::vector<CalibratedModel> calibrated = calibrated_models(options.shipped);
   std::vector<SpeedRow> speeds;
   for (const AskedRow& one : asked.rows) {
     const auto* study = std::get_if<std::size_t>(&one.study);
@@ -146,14 +180,15 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
       continue;
     }
     const auto& run = std::get<PredictedRun>(predictions[*study]);
-    validation.rows.push_back({.case_name = one.row.case_name,
-                               .metric = std::string(one.row.known->key),
-                               .group = one.row.set,
-                               .measured = one.row.value,
-                               .predicted = one.row.known->predict(run),
-                               .family = family_of(one),
-                               .assumed = one.assumed});
-    if (one.row.known->is_time) {
+    auto& rows_of = is_calibrated(one.row, calibrated) ? validation.calibration : validation.rows;
+    rows_of.push_back({.case_name = one.row.case_name,
+                       .metric = std::string(one.row.known->key),
+                       .group = one.row.set,
+                       .measured = one.row.value,
+                       .predicted = one.row.known->predict(run),
+                       .family = family_of(one),
+                       .assumed = one.assumed});
+    if (one.row.known->is_time && &rows_of == &validation.rows) {
       speeds.push_back({&one.row, &run});
     }
   }
