@@ -30,8 +30,8 @@ public:
     }
     const Operator& what = operator_of(op);
     const auto slowed_least = slowed(op, least->each);
-    const double all = std::max({speed_of(what, what.forward), speed_of(what, what.backward_input),
-                                 speed_of(what, what.backward_weight)});
+    const double all = std::max(
+        {speed_of(what, what.forward), speed_of(what, what.backward_input), speed_of(what, what.backward_weight)});
     return LeastTime{*slowed_least, least->all / all};
   }
 
@@ -69,8 +69,7 @@ private:
 
 std::unique_ptr<CostModel> at_kernel_speed(std::unique_ptr<CostModel> cost, const ModelGraph& model,
                                            const KernelSpeed& speed) {
-  return speed == KernelSpeed{} ? std::move(cost)
-                                : std::make_unique<AtKernelSpeed>(std::move(cost), model, speed);
+  return speed == KernelSpeed{} ? std::move(cost) : std::make_unique<AtKernelSpeed>(std::move(cost), model, speed);
 }
 
 } // namespace stagecraft

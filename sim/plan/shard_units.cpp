@@ -88,7 +88,10 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
     const OperatorId op = stage.operators[at];
     const Operator& what = problem.model.operators[op];
     const double parameters = what.parameters * split.operators[at].parameters;
-    const Bytes frozen = Bytes{what.resident_bytes} * split.operators[at].resident(stage.tensor_parallel);
+    // Frozen weights are gathered where weights are shared; else every replica has them all the time.
+    const Bytes frozen = sharding.zero == Zero::weights
+                             ? Bytes{what.resident_bytes} * split.operators[at].resident(stage.tensor_parallel)
+                             : Bytes{0};
     const bool begins =
         blocks.empty() ? parameters > 0 || frozen.value > 0 : at == 0 || blocks[op] != blocks[stage.operators[at - 1]];
     if (units.empty() || (begins && (!blocks.empty() || units.back().all_weights().value > 0))) {

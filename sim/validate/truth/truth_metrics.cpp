@@ -81,6 +81,18 @@ double PredictedRun::peak_memory() const {
   return stage_memory.empty() ? 0 : *std::max_element(stage_memory.begin(), stage_memory.end());
 }
 
+PredictedRun PredictedRun::of(TimedParts parts) const {
+  if (parts == TimedParts::all) {
+    return *this;
+  }
+  PredictedRun part = *this;
+  part.iteration = parts == TimedParts::forward ? forward : iteration - update;
+  const double faster = iteration / part.iteration;
+  part.samples_per_second *= faster;
+  part.tokens_per_second *= faster;
+  return part;
+}
+
 std::span<const TruthMetric> truth_metrics() { return kMetrics; }
 
 const TruthMetric* find_truth_metric(std::string_view name) {

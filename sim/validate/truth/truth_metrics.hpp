@@ -14,6 +14,9 @@
 
 namespace stagecraft {
 
+/// The parts of an iteration that a table's time is of.
+enum class TimedParts { all, passes, forward };
+
 /// What a run gives for all rows that measured it, as plain numbers.
 struct PredictedRun {
   double iteration = 0;          ///< s
@@ -28,6 +31,8 @@ struct PredictedRun {
   double fits_share = 0;                        ///< of the computing time, what rests on fits to measurements
 
   double peak_memory() const;
+  /// The same run as if it had only those parts.
+  PredictedRun of(TimedParts parts) const;
 };
 
 /// A unit, as the first words of the cell, and the SI amount of one.

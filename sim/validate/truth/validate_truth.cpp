@@ -121,6 +121,12 @@ std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
   return noise;
 }
 
+// What the row's note says that its time is of.
+TimedParts timed_parts(const TruthRow& row) {
+  const auto notes = [&](std::string_view words) { return row.note.find(words) != std::string::npos; };
+  return notes("forward only") ? TimedParts::forward : notes("no optimizer") ? TimedParts::passes : TimedParts::all;
+}
+
 // The models that any shipped recipe rests on.
 std::vector<CalibratedModel> calibrated_models(const fs::path& shipped) {
   std::vector<CalibratedModel> models;
@@ -185,7 +191,7 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
                        .metric = std::string(one.row.known->key),
                        .group = one.row.set,
                        .measured = one.row.value,
-                       .predicted = one.row.known->predict(run),
+                       .predicted = one.row.known->predict(run.of(timed_parts(one.row))),
                        .family = family_of(one),
                        .assumed = one.assumed});
     if (one.row.known->is_time && &rows_of == &validation.rows) {
