@@ -62,6 +62,10 @@ std::vector<KernelForm> attention_forms(bool many) {
         {"grouped grid",
          GridForm{{{"batch", 7}, {"sequence", 12}, {"heads", 6}, {"kv-heads", 4}}, kAttentionCorrections, 0.03},
          {}});
+    forms.push_back(
+        {"sized grid",
+         GridForm{{{"rows", 10}, {"sequence", 9}, {"heads", 5}, {"head-size", 2}}, kAttentionCorrections, 0.03},
+         {}});
   }
   return forms;
 }

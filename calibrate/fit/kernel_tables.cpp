@@ -21,11 +21,13 @@ struct PrecisionName {
   Precision precision;
 };
 constexpr std::array kPrecisionNames = {
-    PrecisionName{"fp32", Precision::fp32},     PrecisionName{"float32", Precision::fp32},
-    PrecisionName{"float", Precision::fp32},    PrecisionName{"tf32", Precision::tf32},
-    PrecisionName{"fp16", Precision::fp16},     PrecisionName{"float16", Precision::fp16},
-    PrecisionName{"half", Precision::fp16},     PrecisionName{"bf16", Precision::bf16},
-    PrecisionName{"bfloat16", Precision::bf16}, PrecisionName{"fp8", Precision::fp8},
+    PrecisionName{"fp32", Precision::fp32},           PrecisionName{"float32", Precision::fp32},
+    PrecisionName{"float", Precision::fp32},          PrecisionName{"tf32", Precision::tf32},
+    PrecisionName{"fp16", Precision::fp16},           PrecisionName{"float16", Precision::fp16},
+    PrecisionName{"half", Precision::fp16},           PrecisionName{"bf16", Precision::bf16},
+    PrecisionName{"bfloat16", Precision::bf16},       PrecisionName{"fp8", Precision::fp8},
+    PrecisionName{"fp8_block", Precision::fp8_block}, PrecisionName{"fp8-block", Precision::fp8_block},
+    PrecisionName{"mxfp8", Precision::mxfp8},         PrecisionName{"nvfp4", Precision::nvfp4},
 };
 
 struct ElementBytes {
@@ -163,6 +165,11 @@ std::string attention_variant(const CsvTable& table, std::size_t number) {
   return cache == table.at(number, "attn_dtype").text ? "" : cache + "-cache";
 }
 
+// Whether each query sees a window of keys alone: our attention is of all keys, or of all before it.
+bool has_window(const CsvTable& table, std::size_t number) {
+  return table.has("window_size") && table.at(number, "window_size").integer(0, kMostExtent) > 0;
+}
+
 // Nothing for sums of single bytes: no gradient is one, and a switch that adds up halves leaves them to a ring.
 std::optional<MeasuredCollective> read_collective(const Row& row) {
   MeasuredCollective collective{.where = row.latency().where};
@@ -293,6 +300,9 @@ KernelTable read_kernel_table(TableKind kind, std::string_view text, const std::
       if (const auto collective = read_collective(row)) {
         read.collectives.push_back(*collective);
       }
+      continue;
+    }
+    if (kind == TableKind::attention && has_window(table, i)) {
       continue;
     }
     read.kernels.push_back(read_kernel(kind, row));

@@ -107,7 +107,7 @@ double more_work(const Kernel& kernel, const Kernel& like) {
 }
 
 // The format in which a device multiplies as fast: the other one of 16 bits, and of formats with 8 bits and scales of
-// blocks, which its matrix units apply, that with a scale for each tensor.
+// blocks that with a scale for each tensor.
 std::optional<Precision> like_format(Precision precision) {
   switch (precision) {
   case Precision::fp16:
@@ -115,16 +115,32 @@ std::optional<Precision> like_format(Precision precision) {
   case Precision::bf16:
     return Precision::fp16;
   case Precision::mxfp8:
+  case Precision::fp8_block:
     return Precision::fp8;
   default:
     return std::nullopt;
   }
 }
 
+// How a pass without fits compares with the forward one: as measured for this precision, or for any.
+PassRatio pass_ratio(const KernelFits& fits, const Kernel& kernel) {
+  constexpr double kOtherPass = 0.2; // an assumption
+  PassRatio ratio;
+  ratio.spread = kOtherPass;
+  for (const PassRatio& one : fits.passes) {
+    const bool own = one.precision == kernel.precision, general = !one.precision && !ratio.precision;
+    if (one.op == kernel.op && one.pass == kernel.pass && (own || general)) {
+      ratio = one;
+    }
+  }
+  return ratio;
+}
+
 // A time borrowed from the same shape in the forward pass or in a format that is as fast. It keeps that kernel's ratio
 // to its roofline. The spreads are assumptions.
 std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
-  constexpr double kOtherFormat = 0.05, kOtherPass = 0.2;
+  constexpr double kOtherFormat = 0.05;
+  const PassRatio ratio = pass_ratio(fits, kernel);
   const std::optional<Precision> other = like_format(kernel.precision);
   const auto from = [&](KernelPass pass, Precision precision, double spread) -> std::optional<KernelTime> {
     Kernel like = kernel;
@@ -132,7 +148,7 @@ std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel,
     like.precision = precision;
     std::optional<KernelTime> time = fitted(fits, like, variant);
     if (time) {
-      time->time = time->time * more_work(kernel, like);
+      time->time = time->time * more_work(kernel, like) * (pass == kernel.pass ? 1 : ratio.factor);
       time->spread = std::hypot(time->spread, spread);
       time->source = FitSource::borrowed;
     }
@@ -143,9 +159,9 @@ std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel,
     time = from(kernel.pass, *other, kOtherFormat);
   }
   if (!time && kernel.pass != KernelPass::forward) {
-    time = from(KernelPass::forward, kernel.precision, kOtherPass);
+    time = from(KernelPass::forward, kernel.precision, ratio.spread);
     if (!time && other) {
-      time = from(KernelPass::forward, *other, std::hypot(kOtherPass, kOtherFormat));
+      time = from(KernelPass::forward, *other, std::hypot(ratio.spread, kOtherFormat));
     }
   }
   return time;
@@ -426,7 +442,8 @@ std::optional<LeastKernelTime> least_of_sources(const KernelFits& fits, const Si
     like.kernels.low.pass = like.kernels.high.pass = pass;
     like.kernels.low.precision = like.kernels.high.precision = precision;
     if (const auto one = least_fitted(fits, like)) {
-      const double per_size = one->per_size * more_work(kernel, like.kernels.high);
+      const double more = pass == kernel.pass ? 1 : pass_ratio(fits, kernel).factor;
+      const double per_size = one->per_size * more_work(kernel, like.kernels.high) * more;
       least = LeastKernelTime{least ? std::min(least->per_size, per_size) : per_size, one->everywhere};
       if (one->everywhere) {
         break;

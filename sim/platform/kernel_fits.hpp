@@ -109,6 +109,18 @@ struct KernelFit {
   bool operator==(const KernelFit&) const = default;
 };
 
+/// How the time of a kernel in another pass follows from that of the same product in the forward pass.
+struct PassRatio {
+  KernelOp op = KernelOp::gemm;
+  KernelPass pass = KernelPass::backward_input;
+  std::optional<Precision> precision; ///< nothing: all that have no ratio of their own
+  double factor = 1;                  ///< time / (time of as much work forward)
+  double spread = 0;                  ///< relative standard deviation of what was measured around it
+  std::string source;                 ///< for people
+
+  bool operator==(const PassRatio&) const = default;
+};
+
 /// A shape that was measured, with its time.
 struct MeasuredKernel {
   Kernel kernel;
@@ -167,6 +179,7 @@ struct KernelFits {
   std::vector<CollectiveFit> collectives;
   std::optional<PowerFit> power;
   std::optional<FitScale> scale;
+  std::vector<PassRatio> passes;
 
   bool operator==(const KernelFits&) const = default;
 };

@@ -226,6 +226,24 @@ CollectiveFit read_collective_fit(const yaml::Node& node) {
   return fit;
 }
 
+PassRatio read_pass_ratio(const yaml::Node& node) {
+  yaml::Map map(node, "pass");
+  PassRatio ratio;
+  ratio.op = map.choice("op", kKernelOps).op;
+  ratio.pass = map.choice("pass", kKernelPasses).pass;
+  if (ratio.pass == KernelPass::forward) {
+    throw InputError(map.where("pass"), "'forward' is what ratios refer to; allowed: backward-input, backward-weight");
+  }
+  if (map.has("precision")) {
+    ratio.precision = map.choice("precision", kNumberFormats).precision;
+  }
+  ratio.factor = map.number("factor", physical::kFactor);
+  ratio.spread = map.number("spread", kShare);
+  ratio.source = map.text("source");
+  map.finish();
+  return ratio;
+}
+
 PowerFit read_power_fit(const yaml::Node& node) {
   yaml::Map map(node, "power");
   PowerFit fit;
@@ -266,6 +284,16 @@ KernelFits read_kernel_fits(const yaml::Node& node) {
                                         " devices; allowed: each once");
     }
     fits.collectives.push_back(fit);
+  }
+  for (const yaml::Node* item : map.list("passes")) {
+    const PassRatio ratio = read_pass_ratio(*item);
+    if (std::any_of(fits.passes.begin(), fits.passes.end(), [&](const PassRatio& other) {
+          return other.op == ratio.op && other.pass == ratio.pass && other.precision == ratio.precision;
+        })) {
+      throw InputError(item->where, "a second ratio of " + std::string(row_of(ratio.op).name) + ", " +
+                                        std::string(row_of(ratio.pass).name) + "; allowed: each once");
+    }
+    fits.passes.push_back(ratio);
   }
   if (const yaml::Node* power = map.find("power")) {
     fits.power = read_power_fit(*power);

@@ -129,6 +129,12 @@ inline constexpr std::array kFp8Recipes = {
            Precision::fp8, 2, 2 + 2 + 2},
     Fp8Row{"mxfp8", "a scale for every 32 numbers, which the matrix units apply: one kernel", Precision::mxfp8, 1,
            2 + 2 * (1 + 1.0 / 32)},
+    Fp8Row{"blockwise", "a scale for every 128 numbers, of weights for 128 x 128: one kernel", Precision::fp8_block, 1,
+           2 + 2 * (1 + 4.0 / 128)},
+    Fp8Row{
+        "nvfp4",
+        "4 bits, a scale for every 16 numbers and one of the tensor: one kernel reads it to find that, one to cast it",
+        Precision::nvfp4, 2, 2 + 2 + 2 * (0.5 + 1.0 / 16)},
 };
 
 /// What a device holds beside the tensors that are counted: docs/model.md, "Memory". All 0: nothing.

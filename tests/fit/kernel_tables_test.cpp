@@ -48,6 +48,14 @@ TEST_CASE("each kind of table becomes kernels", "[fit][tables]") {
         "attention forward bf16 batch=2 sequence=512 heads=16 kv_heads=4 head_size=128 causal=1");
   CHECK(attention.kernels[0].variant.empty());
   CHECK(attention.kernels[1].variant == "fp8-cache");
+  const KernelTable windows = File("batch_size,isl,num_heads,head_dim,window_size,latency_ms\n"
+                                   "1,512,8,64,128,1\n1,512,8,64,0,2\n")
+                                  .read(TableKind::attention);
+  REQUIRE(windows.kernels.size() == 1); // the other row's queries see 128 keys each
+  CHECK(windows.kernels[0].time.value == Catch::Detail::Approx(2e-3));
+  const KernelTable formats = File("m,n,k,dtype,latency_ms\n1,2,3,fp8_block,1\n1,2,3,nvfp4,1\n").read(TableKind::gemm);
+  CHECK(to_text(formats.kernels[0].kernel) == "gemm forward fp8-block batch=1 m=1 n=2 k=3");
+  CHECK(to_text(formats.kernels[1].kernel) == "gemm forward nvfp4 batch=1 m=1 n=2 k=3");
   const KernelTable image = File("batch,in_channels,out_channels,kernel,input_size,stride,padding,latency_ms\n"
                                  "8,3,64,7,224,2,3,1\n")
                                 .read(TableKind::convolution);

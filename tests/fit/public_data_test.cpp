@@ -34,11 +34,9 @@ struct Errors {
 };
 
 // Holds 20 % back, fits the rest as the program does, and predicts what was held back.
-Errors errors_of(TableKind kind, const char* file, const std::string& device, double processors,
-                 const std::string& select = "") {
+Errors errors_of(const KernelTable& table, const std::string& device, double processors) {
   const DeviceTypeSource types = device_types_in(test::source_dir() / "platforms" / "devices");
   const DeviceType type = load_device_type(types(device, {}));
-  const KernelTable table = read_kernel_table(kind, kData / file, device, select);
   std::vector<double> all, training;
   for (const std::uint64_t seed : {101, 102}) {
     const auto held = hold_back(block_keys(table.kernels), 0.2, seed);
@@ -58,6 +56,22 @@ Errors errors_of(TableKind kind, const char* file, const std::string& device, do
     }
   }
   return {error_of(all, "held"), error_of(training, "held")};
+}
+
+Errors errors_of(TableKind kind, const char* file, const std::string& device, double processors,
+                 const std::string& select = "") {
+  return errors_of(read_kernel_table(kind, kData / file, device, select), device, processors);
+}
+
+// A table of products whose file's name alone says their number format, as it calls it.
+KernelTable products(const std::string& board, const std::string& format, const std::string& device) {
+  const fs::path file = kData / (board + "_gemm_" + format + ".csv");
+  std::string text = read_file(file);
+  text.insert(0, "dtype,");
+  for (std::size_t line = text.find('\n'); line + 1 < text.size(); line = text.find('\n', line + 1)) {
+    text.insert(line + 1, format + ",");
+  }
+  return read_kernel_table(TableKind::gemm, text, file.string(), device, "");
 }
 
 TEST_CASE("bf16 products of H100, H200 and A100 are met at shapes held back", "[fit][data]") {
@@ -80,6 +94,67 @@ TEST_CASE("attention is met at shapes held back", "[fit][data]") {
     return;
   }
   CHECK(errors_of(TableKind::attention, "h200_sxm_attention_forward.csv", "h200-sxm", 132).all.mean <= 0.08);
+}
+
+struct Board {
+  std::string device, board;
+  double worst; // of the mean errors that the device's file may state
+};
+
+// The mean error of a device's fit over a table that it was made from.
+double shipped_error(const DeviceType& type, const KernelTable& table, Precision precision) {
+  std::vector<double> errors;
+  for (const KernelSample& sample : table.kernels) {
+    if (sample.kernel.precision == precision && sample.variant.empty()) {
+      errors.push_back(predict(*type.fits, sample.kernel)->time / sample.time - 1);
+    }
+  }
+  REQUIRE(errors.size() > 2000);
+  return error_of(errors, "all").mean;
+}
+
+TEST_CASE("the shipped fits of later boards meet their tables as their files say", "[fit][data]") {
+  if (absent("b200_sxm_gemm_nvfp4.csv")) {
+    return;
+  }
+  const std::vector<std::pair<std::string, Precision>> formats = {{"bfloat16", Precision::bf16},
+                                                                  {"fp8", Precision::fp8},
+                                                                  {"fp8_block", Precision::fp8_block},
+                                                                  {"nvfp4", Precision::nvfp4}};
+  const DeviceTypeSource types = device_types_in(test::source_dir() / "platforms" / "devices");
+  for (const Board& one :
+       {Board{"b200-sxm", "b200_sxm", 0.06}, Board{"gb200", "gb200", 0.06}, Board{"b300-sxm", "b300_sxm", 0.06},
+        Board{"gb300", "gb300", 0.06}, Board{"l40s-48gb", "l40s", 0.075}}) {
+    const DeviceType type = load_device_type(types(one.device, {}));
+    const auto check = [&](KernelOp op, Precision precision, const KernelTable& table) {
+      const auto fit = std::find_if(type.fits->kernels.begin(), type.fits->kernels.end(), [&](const KernelFit& some) {
+        return some.op == op && some.precision == precision && some.pass == KernelPass::forward;
+      });
+      REQUIRE(fit != type.fits->kernels.end());
+      CAPTURE(one.device, fit->name);
+      REQUIRE(fit->grid);
+      const double stated = fit->grid->error.mean; // at values held back, so more than over all
+      CHECK(stated <= one.worst);
+      const double met = shipped_error(type, table, precision);
+      CHECK(met <= stated);
+      CHECK(met >= 0.6 * stated);
+    };
+    for (const auto& [name, precision] : formats) {
+      if (precision != Precision::nvfp4 || one.device != "l40s-48gb") { // which has none
+        check(KernelOp::gemm, precision, products(one.board, name, one.device));
+      }
+    }
+    check(KernelOp::attention, Precision::bf16,
+          read_kernel_table(TableKind::attention, kData / (one.board + "_attention_forward.csv"), one.device, ""));
+  }
+}
+
+TEST_CASE("products of B200 and GB200 are met at shapes held back", "[fit][data]") {
+  if (absent("b200_sxm_gemm_nvfp4.csv")) {
+    return;
+  }
+  CHECK(errors_of(products("b200_sxm", "bfloat16", "b200-sxm"), "b200-sxm", 148).all.mean <= 0.06);
+  CHECK(errors_of(products("gb200", "fp8_block", "gb200"), "gb200", 148).all.mean <= 0.06);
 }
 
 TEST_CASE("fp32 linear layers are met at shapes held back", "[fit][data]") {

@@ -182,7 +182,7 @@ TEST_CASE("Megatron-LM's arguments that change a run, and that no plan can say, 
   CHECK(read(gpt(), on + "--fp8-format hybrid --fp8-recipe tensorwise").note ==
         "training.fp8: tensorwise says what --fp8-format does");
   CHECK(read(gpt(), on + "--fp8-format hybrid").note == "training.fp8: delayed says what --fp8-format does");
-  CHECK(read(gpt(), on + "--fp8-format e4m3 --fp8-recipe blockwise").note == "not taken over: --fp8-recipe blockwise");
+  CHECK(read(gpt(), on + "--fp8-format e4m3 --fp8-recipe rowwise").note == "not taken over: --fp8-recipe rowwise");
 }
 
 // Of each stage the first layers; a layer of GPT-2 has 12 operators.

@@ -153,6 +153,35 @@ TEST_CASE("gradients and the other 16-bit format borrow fits, and a kernel witho
   CHECK_FALSE(predict(*type.fits, {KernelOp::softmax, KernelPass::forward, Precision::fp32, {10, 10}}));
 }
 
+// 1.1 of the forward time in any format, 1.25 in fp16; a pass without a ratio keeps the forward time.
+TEST_CASE("a gradient takes the forward time by the ratio of its pass", "[platform][fits]") {
+  const std::string ratios = "passes:\n"
+                             "- {op: gemm, pass: backward-weight, factor: 1.1, spread: 0.1, source: the test}\n"
+                             "- {op: gemm, pass: backward-weight, precision: fp16, factor: 1.25, spread: 0.3, source: "
+                             "the test}\n";
+  KernelFits fits = *card().fits;
+  fits.passes = read_kernel_fits(yaml::parse(ratios, "f.yaml")).passes;
+  const auto time = [&](Precision precision, KernelPass pass) {
+    Kernel kernel = gemm(precision, 256, 1000, 1000);
+    kernel.pass = pass;
+    return *predict(fits, kernel);
+  };
+  const KernelTime forward = time(Precision::fp16, KernelPass::forward);
+  const KernelTime gradient = time(Precision::fp16, KernelPass::backward_weight);
+  CHECK(gradient.time.value == close(1.25 * forward.time.value));
+  CHECK(gradient.spread == close(std::hypot(forward.spread, 0.3)));
+  CHECK(time(Precision::fp32, KernelPass::backward_weight).time.value ==
+        close(1.1 * time(Precision::fp32, KernelPass::forward).time.value));
+  CHECK(time(Precision::fp16, KernelPass::backward_input).time.value == close(forward.time.value));
+  const auto refused = [](const std::string& item) {
+    return read_kernel_fits(
+        yaml::parse("passes:\n- {op: gemm, factor: 1, spread: 0, source: s, pass: " + item, "f.yaml"));
+  };
+  CHECK_THROWS_WITH(refused("forward}\n"), Catch::Contains("'forward' is what ratios refer to"));
+  CHECK_THROWS_WITH(refused("backward-input}\n- {op: gemm, pass: backward-input, factor: 2, spread: 0, source: s}\n"),
+                    Catch::StartsWith("f.yaml:3:3: a second ratio of gemm, backward-input"));
+}
+
 TEST_CASE("a derived device scales launch, arithmetic and memory apart, with a floor to its error",
           "[platform][fits]") {
   const DeviceTypeSource source = [](const std::string&, const Where&) { return yaml::parse(kDevice, "card.yaml"); };

@@ -94,6 +94,9 @@ TEST_CASE("formats run where the device has them", "[study][fp8]") {
   CHECK(run("tensorwise", "dgx-h100").feasible);
   CHECK(run("mxfp8", "dgx-b200").feasible);
   CHECK(!run("mxfp8", "dgx-h100").feasible);
+  CHECK(run("blockwise", "dgx-h100").feasible);
+  CHECK(run("nvfp4", "dgx-b200").feasible);
+  CHECK(!run("nvfp4", "dgx-h100").feasible);
   CHECK_THAT(run("mxfp8", "dgx-h100").why_not,
              Contains("(matmul, mxfp8) has no kernel on device type 'h100-sxm-80gb'"));
   CHECK_THAT(run("delayed", "dgx-a100").why_not, Contains("(matmul, fp8) has no kernel"));
@@ -125,8 +128,8 @@ TEST_CASE("products in 8 bits need 16 bits around them, shapes, and blocks", "[s
   CHECK_THAT(error("small-transformer.yaml", "fp8: delayed"), Contains("study.yaml:3:17: casts tensors of 16 bits"));
   CHECK_THAT(error("products.yaml", "precision: bf16, fp8: delayed"),
              Contains("has no linear layers in numbered blocks"));
-  CHECK_THAT(error("small-transformer.yaml", "precision: bf16, fp8: blockwise"),
-             Contains("unknown fp8 'blockwise'; known: none, delayed, tensorwise, mxfp8"));
+  CHECK_THAT(error("small-transformer.yaml", "precision: bf16, fp8: rowwise"),
+             Contains("unknown fp8 'rowwise'; known: none, delayed, tensorwise, mxfp8, blockwise, nvfp4"));
   CHECK_THAT(error("chain.yaml", "fp8: delayed, precision: fp16"), Contains("allowed: "));
 }
 

@@ -51,7 +51,9 @@ TEST_CASE("linear layers of blocks multiply in 8 bits, and nothing else does", "
 }
 
 // Delayed: 2 B read and two copies of 1 B written for each element, in one kernel. Tensorwise: 2 B more, in two. With
-// scales of a byte for 32 numbers 2 + 2 (1 + 1/32). Forward casts what qkv reads, 8 x 4; backward its gradient, 8 x 12.
+// scales of a byte for 32 numbers 2 + 2 (1 + 1/32), of four for 128 2 + 2 (1 + 4/128); of 4 bits with a scale of a byte
+// for 16, and one of the tensor, 4 + 2 (1/2 + 1/16). Forward casts what qkv reads, 8 x 4; backward its gradient, 8
+// x 12.
 TEST_CASE("what a product reads is cast", "[workload][fp8]") {
   const auto casts = [](const char* name) { return named(with_fp8_products(model(), recipe(name)), "layer.0.qkv"); };
   const Operator delayed = casts("delayed"), tensorwise = casts("tensorwise"), mxfp8 = casts("mxfp8");
@@ -65,6 +67,12 @@ TEST_CASE("what a product reads is cast", "[workload][fp8]") {
   CHECK(mxfp8.forward.casts == 1);
   CHECK(mxfp8.forward.cast_bytes == (2 + 2 * 33.0 / 32) * 32);
   CHECK(*mxfp8.products == Precision::mxfp8);
+  CHECK(casts("blockwise").forward.casts == 1);
+  CHECK(casts("blockwise").forward.cast_bytes == (2 + 2 * 33.0 / 32) * 32);
+  CHECK(*casts("blockwise").products == Precision::fp8_block);
+  CHECK(casts("nvfp4").forward.casts == 2);
+  CHECK(casts("nvfp4").forward.cast_bytes == (4 + 2 * 9.0 / 16) * 32);
+  CHECK(*casts("nvfp4").products == Precision::nvfp4);
 }
 
 // qkv and expand keep what they read in 8 bits, half as much; the attention keeps its result for itself as well, so the

@@ -46,7 +46,7 @@ inline constexpr std::array kKernelKinds = {
 };
 
 /// A number format: of weights and activations during training, or of the inputs of products alone.
-enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8 };
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_block, nvfp4 };
 
 struct PrecisionRow {
   std::string_view name, help;
@@ -70,6 +70,9 @@ inline constexpr std::array kNumberFormats = {
     kPrecisions[3],
     PrecisionRow{"fp8", "8 bits, e4m3 or e5m2, with a scale for each tensor", Precision::fp8, 1},
     PrecisionRow{"mxfp8", "8 bits with a scale of 8 bits for 32 numbers", Precision::mxfp8, 1 + 1.0 / 32},
+    PrecisionRow{"fp8-block", "8 bits with a scale of 32 bits for 128 numbers, for 128 x 128 of a weight",
+                 Precision::fp8_block, 1 + 4.0 / 128},
+    PrecisionRow{"nvfp4", "4 bits with a scale of 8 bits for 16 numbers", Precision::nvfp4, 0.5 + 1.0 / 16},
 };
 
 constexpr const KernelKindRow& row_of(KernelKind kind) { return kKernelKinds[static_cast<std::size_t>(kind)]; }

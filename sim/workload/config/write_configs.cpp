@@ -55,8 +55,8 @@ std::string refusal_of_torchtitan(const ConfigToWrite& what) {
   if (what.layers.count('m') > 0) {
     return "layers that predict further tokens";
   }
-  if (training.fp8->products && training.fp8->name == "delayed") {
-    return "fp8 delayed, and TorchTitan has tensorwise and mxfp8";
+  if (training.fp8->products && training.fp8->name != "tensorwise" && training.fp8->name != "mxfp8") {
+    return "fp8 " + std::string(training.fp8->name) + ", and TorchTitan has tensorwise and mxfp8";
   }
   return "";
 }
