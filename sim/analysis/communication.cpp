@@ -164,7 +164,7 @@ private:
         at(exposed, *axis) += std::max(0.0, std::min(until, timeline_.finish[entry]) - begin);
         until = std::min(until, begin);
       } else if (work.transfers() || work.loads()) {
-        break; // a loader's
+        break; // a loader's, or a copy between a device and its host
       }
     }
     if (axis) {

@@ -101,7 +101,15 @@ private:
     step("transfers between stages", replay(unreduced, replay_analytic));
     Rig fed = rig_;
     silence_loader(fed);
-    step("gradient reduction", replay(fed, replay_analytic));
+    const auto& works = rig_.graph.works;
+    if (std::any_of(works.begin(), works.end(), [](const Work& work) { return is_offload(work.kind); })) {
+      Rig kept = fed;
+      keep_transfers(kept, [](const Work& work) { return !is_offload(work.kind); });
+      step("gradient reduction", replay(kept, replay_analytic));
+      step("copies and steps of hosts", replay(fed, replay_analytic));
+    } else {
+      step("gradient reduction", replay(fed, replay_analytic));
+    }
     if (request_.engine != replay_analytic) {
       step("sharing of links", replay(fed, request_.engine));
     }
@@ -117,7 +125,7 @@ private:
   // Gives all transfers no time, except those to keep and the loader's.
   template <class Keep> static void keep_transfers(Rig& rig, const Keep& keep) {
     for (Work& work : rig.graph.works) {
-      const bool between = work.kind == TaskKind::transfer || is_collective(work.kind);
+      const bool between = work.kind == TaskKind::transfer || is_collective(work.kind) || is_offload(work.kind);
       if (work.transfers() && between && !keep(work)) {
         work.seconds = work.latency = Seconds{0};
         work.bytes = 0;

@@ -35,10 +35,14 @@ StageMemory stage_memory(const Training& training, double parameters, const Acti
                          Bytes output, Recompute recompute) {
   const ParameterBytes per_parameter = parameter_bytes(training);
   const Sharding& sharding = training.sharding;
-  return {.weights = Bytes{parameters * per_parameter.weight / (sharding.parts_weights() ? sharding.replicas : 1)},
-          .gradients =
-              Bytes{parameters * per_parameter.gradient / (sharding.parts_gradients() ? sharding.replicas : 1)},
-          .optimizer = Bytes{parameters * per_parameter.optimizer},
+  const Offload& offload = training.offload;
+  const bool rests = offload.parameters && sharding.parts_weights();   // with the host
+  const bool leaves = offload.gradients && sharding.parts_gradients(); // after each micro-batch
+  const double gradients = parameters * (1 - (leaves ? offload.optimizer : 0));
+  return {.weights =
+              Bytes{rests ? 0 : parameters * per_parameter.weight / (sharding.parts_weights() ? sharding.replicas : 1)},
+          .gradients = Bytes{gradients * per_parameter.gradient / (sharding.parts_gradients() ? sharding.replicas : 1)},
+          .optimizer = Bytes{parameters * (1 - offload.optimizer) * per_parameter.optimizer},
           .per_micro_batch = stash.held + (recompute == Recompute::none ? Bytes{0} : input),
           .read_again = recompute == Recompute::none ? Bytes{0} : input,
           .workspace = stash.again,
@@ -54,12 +58,13 @@ Seconds prediction_time(const Training& training, double parameters, const Devic
 }
 
 Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type) {
-  if (parameters == 0) {
+  const double own = parameters * (1 - training.offload.optimizer);
+  if (own == 0) {
     return Seconds{0};
   }
   const ParameterBytes per_parameter = parameter_bytes(training);
   const double each = (2 * per_parameter.weight + per_parameter.gradient) / training.sharding.replicas;
-  const Bytes moved{parameters * (each + 2 * per_parameter.optimizer)};
+  const Bytes moved{own * (each + 2 * per_parameter.optimizer)};
   return type.launch_overhead + moved / type.memory_bandwidth;
 }
 
@@ -68,8 +73,29 @@ ClippingTimes clipping_times(const Training& training, double parameters, const 
     return {};
   }
   const Bytes gradients{parameters * parameter_bytes(training).gradient / training.sharding.replicas};
+  const double own = 1 - training.offload.optimizer;
   return {.norm = type.launch_overhead + gradients / type.memory_bandwidth,
-          .scale = type.launch_overhead + 2 * gradients / type.memory_bandwidth};
+          .scale = own > 0 ? type.launch_overhead + 2 * own * gradients / type.memory_bandwidth : Seconds{0}};
+}
+
+HostStep host_step(const Training& training, double parameters) {
+  const double stepped = parameters * training.offload.optimizer / training.sharding.replicas;
+  const ParameterBytes each = parameter_bytes(training);
+  const double states = each.optimizer * training.sharding.replicas;
+  const double weight = each.weight * (each.weight < kFullBytes ? 1 : 2);
+  const double scaled = training.clip_gradients ? 2 * each.gradient : 0;
+  return {.gradients = Bytes{stepped * each.gradient},
+          .weights = Bytes{training.offload.parameters ? 0 : stepped * each.weight},
+          .moved = Bytes{stepped * (each.gradient + scaled + 2 * states + weight)},
+          .work = stepped * training.optimizer->work};
+}
+
+Bytes host_bytes(const Training& training, double parameters) {
+  const double own = parameters / training.sharding.replicas;
+  const ParameterBytes each = parameter_bytes(training);
+  const double states = each.optimizer * training.sharding.replicas;
+  const bool weights = training.offload.parameters || each.weight == kFullBytes;
+  return Bytes{own * training.offload.optimizer * (states + each.gradient + (weights ? each.weight : 0))};
 }
 
 } // namespace stagecraft

@@ -37,9 +37,11 @@ struct StageMemory {
   /// For sends and receives: two for each tensor that crosses the stage's boundaries. And the units at hand of what
   /// replicas share.
   Bytes buffers;
+  /// What the device's host holds for it: all the time, and once for each micro-batch in flight.
+  Bytes host, host_per_micro_batch;
 
-  /// Everything: weights * versions + frozen + gradients + optimizer + in_flight * per_micro_batch + workspace +
-  /// buffers.
+  /// Everything on the device: weights * versions + frozen + gradients + optimizer + in_flight * per_micro_batch +
+  /// workspace + buffers.
   Bytes total(double in_flight, int versions) const;
   /// Activations of a micro-batch without recompute.
   Bytes whole() const { return per_micro_batch - read_again + std::max(workspace, recomputed); }
@@ -69,8 +71,8 @@ StageMemory stage_memory(const Training& training, double parameters, const Acti
 /// copy of the weights.
 Seconds prediction_time(const Training& training, double parameters, const DeviceType& type);
 
-/// Time of the optimiser step over `parameters`, or over a replica's part of them: reads weight, gradient and states,
-/// writes weight and states; bound by memory bandwidth.
+/// Time of the optimiser step over `parameters`, or over a replica's part of them, without what is left to the host:
+/// reads weight, gradient and states, writes weight and states; bound by memory bandwidth.
 Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type);
 
 /// Times of clipping the gradients of `parameters`, or of a replica's part of them, by the global norm; bound by memory
@@ -81,5 +83,21 @@ struct ClippingTimes {
   Seconds scale; ///< reads and writes each gradient, after it
 };
 ClippingTimes clipping_times(const Training& training, double parameters, const DeviceType& type);
+
+/// What the host does at a step for the parameters that it steps, of `parameters`, or of a replica's part of them. Its
+/// cores read each gradient, read and write each state, and write each weight, which they also read where no master
+/// weight is among the states; gradients that are clipped they read and write once more (DeepSpeedCPUAdam and what
+/// calls it).
+struct HostStep {
+  Bytes gradients; ///< copied there, before
+  Bytes weights;   ///< copied back, after; none where they rest with the host
+  Bytes moved;     ///< to and from the host's memory
+  double work = 0; ///< floating-point operations
+};
+HostStep host_step(const Training& training, double parameters);
+
+/// What the host holds for them all the time: states, gradients and, where it has no master weights or weights rest
+/// there, weights.
+Bytes host_bytes(const Training& training, double parameters);
 
 } // namespace stagecraft

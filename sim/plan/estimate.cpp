@@ -104,7 +104,7 @@ Seconds seconds_among(const Problem& problem, const StageCost& cost, const std::
   }
   // Gathered parameters have as many bytes as the gradients.
   return (problem.training.sharding.gathers_units() ? Seconds{0} : seconds_by(CollectiveKind::all_gather)) +
-         (cost.units.empty() ? seconds_by(CollectiveKind::reduce_scatter) : Seconds{0});
+         (cost.shares_units() ? Seconds{0} : seconds_by(CollectiveKind::reduce_scatter));
 }
 
 Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
@@ -152,7 +152,8 @@ Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanC
     Seconds slowest;
     for (const ReplicaCost& replica : cost.stages[s].replicas) {
       slowest = std::max(slowest, replica.busy());
-      step = std::max(step, replica.step());
+      const Seconds of_host = replica.host != nullptr ? replica.host->seconds() : Seconds{0};
+      step = std::max(step, replica.norm + std::max(replica.optimizer, of_host));
     }
     total += slowest;
     if (s + 1 < plan.stages.size()) {
@@ -195,10 +196,42 @@ std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan
       worst = MemoryShortage{device, of_tensors.stage, need, have};
     }
   }
+  return worst ? worst : host_shortage(problem, cost, in_flight);
+}
+
+std::optional<MemoryShortage> host_shortage(const Problem& problem, const PlanCost& cost, const InFlight& in_flight) {
+  if (!problem.training.offload.on()) {
+    return std::nullopt;
+  }
+  std::map<int, Bytes> needs; // by node
+  const int stages = static_cast<int>(cost.stages.size());
+  for (int s = 0; s < stages; ++s) {
+    const StageCost& stage = cost.stages[s];
+    const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+    for (std::size_t i = 0; i < stage.size(); ++i) {
+      const std::size_t simulated =
+          cost.fold ? static_cast<std::size_t>(cost.fold->stages[s].class_of[i / degree]) * degree + i % degree : i;
+      const StageMemory& memory = stage.replicas[simulated].memory;
+      needs[problem.platform.devices[stage.device(i)].node] +=
+          memory.host + memory.host_per_micro_batch * in_flight(s, stages);
+    }
+  }
+  std::optional<MemoryShortage> worst;
+  for (const auto& [node, need] : needs) {
+    const Bytes have = problem.platform.nodes[node].host.memory;
+    if (need > have && (!worst || need - have > worst->need - worst->have)) {
+      worst = MemoryShortage{.need = need, .have = have, .node = node};
+    }
+  }
   return worst;
 }
 
 std::string to_text(const MemoryShortage& shortage, const Platform& platform) {
+  if (shortage.node >= 0) {
+    return "the host of '" + platform.nodes[shortage.node].name + "' needs " + to_text(shortage.need) +
+           " for what its devices leave to it, " + to_text(shortage.need - shortage.have) + " more than its " +
+           to_text(shortage.have);
+  }
   return "stage " + std::to_string(shortage.stage) + " on '" + platform.devices[shortage.device].name + "' needs " +
          to_text(shortage.need) + ", " + to_text(shortage.need - shortage.have) + " more than its " +
          to_text(shortage.have);

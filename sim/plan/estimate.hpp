@@ -19,18 +19,23 @@ Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cos
 /// 1F1B only when all stages are equal).
 Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanCost& cost);
 
-/// A device with too little memory, and by how much.
+/// A device, or the host of a node, with too little memory, and by how much.
 struct MemoryShortage {
   DeviceId device = 0;
   int stage = 0; ///< the device's stage that needs most
   Bytes need, have;
+  int node = -1; ///< whose host it is; -1: the device
 };
 
-/// The device that lacks most memory when stage s of S holds in_flight(s, S) micro-batches, or nothing when all fit.
+/// The host that lacks most memory for what devices leave to it when stage s of S holds in_flight(s, S) micro-batches.
+std::optional<MemoryShortage> host_shortage(const Problem& problem, const PlanCost& cost, const InFlight& in_flight);
+
+/// The device that lacks most memory when stage s of S holds in_flight(s, S) micro-batches; where all fit, the host
+/// that does; or nothing when all fit.
 std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan& plan, const PlanCost& cost,
                                               const InFlight& in_flight, int versions);
 
-/// "stage 2 on 'v100-3' needs 91.00 GiB, 11.00 GiB more than its 80.00 GiB".
+/// "stage 2 on 'v100-3' needs 91.00 GiB, 11.00 GiB more than its 80.00 GiB"; or "the host of 'node-0' needs …".
 std::string to_text(const MemoryShortage& shortage, const Platform& platform);
 
 } // namespace stagecraft

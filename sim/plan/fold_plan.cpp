@@ -206,7 +206,10 @@ std::optional<PlanCost> fold_plan(const FoldRequest& request) {
   // Replicas that share tokens or experts are no pipelines of their own.
   const bool meet = std::any_of(plan.stages.begin(), plan.stages.end(),
                                 [](const Stage& stage) { return stage.context.ranks > 1 || stage.experts.ranks > 1; });
-  if (!replicated || meet || request.problem.training.all_reduce == &kHopByHop) {
+  // Groups of some of the replicas are no groups of classes.
+  const Sharding& sharding = request.problem.training.sharding;
+  const bool apart = sharding.secondary > 0 || sharding.quantized_gradients;
+  if (!replicated || meet || apart || request.problem.training.all_reduce == &kHopByHop) {
     return std::nullopt;
   }
   PlanCost cost = cost_plan(request.problem, plan, first_of_each(plan));

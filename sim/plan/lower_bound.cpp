@@ -32,7 +32,7 @@ std::vector<OperatorId> first_alike(const Problem& problem) {
 // Optimiser step without its launch, which a device pays once for all its operators.
 double step_seconds(const Problem& problem, OperatorId op, const DeviceType& type) {
   const double parameters = problem.model.operators[op].parameters;
-  return parameters > 0 ? (optimizer_time(problem.training, parameters, type) - type.launch_overhead).value : 0;
+  return std::max(0.0, (optimizer_time(problem.training, parameters, type) - type.launch_overhead).value);
 }
 
 // The bytes that a device holds for an operator under any schedule.

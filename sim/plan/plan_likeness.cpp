@@ -2,6 +2,7 @@
 #include "sim/plan/plan_likeness.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <set>
@@ -21,12 +22,12 @@ namespace {
 std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const Sharding& sharding) {
   const bool gathers = kind == CollectiveKind::all_gather;
   std::vector<Bytes> buffers;
-  for (const ShardUnit& unit : cost.units) {
-    buffers.push_back(gathers ? unit.weights : unit.gradients);
+  for (const ShardUnit& unit : cost.shares_units() ? cost.units : std::vector<ShardUnit>{}) {
+    buffers.push_back(gathers ? unit.weights * unit.gathered : unit.gradients);
   }
   if (gathers && !sharding.gathers_units()) {
     buffers.push_back(cost.replicas.front().memory.weights);
-  } else if (!gathers && cost.units.empty()) {
+  } else if (!gathers && !cost.shares_units()) {
     buffers.push_back(cost.gradients);
     for (const GradientBucket& bucket : cost.buckets) {
       buffers.push_back(bucket.bytes);
@@ -58,7 +59,7 @@ public:
   }
 
 private:
-  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm };
+  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm, kHost };
 
   void number_devices() {
     number_.assign(problem_.platform.devices.size(), -1);
@@ -152,6 +153,27 @@ private:
           cell.colour = mixed(cell.colour, at->second.colour);
           cell.links = moved(at->second, own);
         }
+        if (problem_.training.offload.on()) {
+          add_host_links(own, cell);
+        }
+      }
+    }
+  }
+
+  // The links between devices and their hosts, with the hosts' memories.
+  void add_host_links(const std::vector<DeviceId>& devices, LikenessCell& cell) {
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+      const std::array legs = {problem_.router.to_host(devices[rank]), problem_.router.from_host(devices[rank])};
+      for (std::size_t direction = 0; direction < legs.size(); ++direction) {
+        const Colour colour = mixed(mixed(kHost, static_cast<Colour>(rank)), static_cast<Colour>(direction));
+        for (const LinkId link : legs[direction] ? legs[direction]->links : std::vector<LinkId>{}) {
+          cell.links.emplace_back(link, colour);
+        }
+      }
+      const Node& node = problem_.platform.nodes[problem_.platform.devices[devices[rank]].node];
+      if (node.memory >= 0) {
+        const Colour cores = mixed(mixed(kHost, static_cast<Colour>(node.host.cores)), node.host.core_speed.value);
+        cell.links.emplace_back(node.memory, cores);
       }
     }
   }

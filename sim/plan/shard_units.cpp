@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "sim/cost/memory.hpp"
 #include "sim/plan/tensor_parallel.hpp"
@@ -27,6 +30,57 @@ std::vector<int> numbers_of_blocks(const ModelGraph& model) {
     ++number;
   }
   return numbers;
+}
+
+// Whether passes of the stage run unit by unit.
+bool runs_by_unit(const Training& training, const Stage& stage) {
+  const Offload& offload = training.offload;
+  return shares_by_unit(training, stage) || offload.activations > 0 || offload.parameters ||
+         (offload.gradients && training.sharding.zero >= Zero::gradients);
+}
+
+// The same where units stay apart, since each leaves its activations: the first of those that count together gathers
+// and reduces for all.
+void fill_first_of_buckets(std::vector<ShardUnit>& units, Bytes bucket) {
+  for (std::size_t at = units.size(); at-- > 1;) {
+    if (bucket.value > 0 && units[at].all_gradients() >= bucket) {
+      continue;
+    }
+    ShardUnit &from = units[at], &to = units[at - 1];
+    to.weights += std::exchange(from.weights, Bytes{0});
+    to.gradients += std::exchange(from.gradients, Bytes{0});
+    to.expert_weights += std::exchange(from.expert_weights, Bytes{0});
+    to.expert_gradients += std::exchange(from.expert_gradients, Bytes{0});
+  }
+}
+
+// The part of the bytes of an operator's weights that is gathered.
+double sent_part(const Training& training, const Operator& op, double stored) {
+  switch (training.sharding.quantized_weights) {
+  case QuantizedWeights::int8:
+    return kInt8Bytes / stored;
+  case QuantizedWeights::fp8:
+    return op.products && training.fp8->products ? row_of(*training.fp8->products).bytes / stored : 1;
+  default:
+    return 1;
+  }
+}
+
+// Marks the numbered blocks whose activations are left to the host.
+void leave_activations(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                       const std::vector<int>& blocks, std::vector<ShardUnit>& units) {
+  const std::vector<KeptBytes> kept = kept_by_operators(problem, stage, split);
+  int left = problem.training.offload.activations;
+  for (ShardUnit& unit : units) {
+    if (left == 0 || blocks.empty() || blocks[stage.operators[unit.begin]] < 0) {
+      continue;
+    }
+    --left;
+    for (std::size_t at = unit.begin; at < unit.end; ++at) {
+      unit.stash += kept[at].all;
+      unit.stash_read_again += kept[at].read_again;
+    }
+  }
 }
 
 // From the last unit on, as backward completes them, units count together until they fill a bucket.
@@ -76,14 +130,46 @@ template <class Bytes_of> Bytes most_in_a_row(const std::vector<ShardUnit>& unit
 
 } // namespace
 
+bool shares_by_unit(const Training& training, const Stage& stage) {
+  return training.sharding.by_unit() && stage.replicas() > 1;
+}
+
+std::vector<KeptBytes> kept_by_operators(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  std::vector<KeptBytes> kept(stage.operators.size());
+  std::set<OperatorId> read; // makers whose outputs are kept for recompute to read, each counted once
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    const OperatorId op = stage.operators[at];
+    if (!stage.recomputes(op)) {
+      kept[at].all = problem.stash_bytes(op) * split.operators[at].stash;
+      continue;
+    }
+    const std::vector<OperatorId>& before = problem.model.predecessors[op];
+    Bytes& input = kept[at].read_again;
+    input = before.empty() ? problem.input_bytes() : Bytes{0};
+    for (const OperatorId maker : before) {
+      const auto place = std::lower_bound(stage.operators.begin(), stage.operators.end(), maker);
+      const bool inside = place != stage.operators.end() && *place == maker;
+      const bool is_kept = problem.segments[maker] != problem.segments[op] || !inside || !stage.recomputes(maker);
+      if (is_kept && read.insert(maker).second) {
+        input += problem.output_bytes(maker) *
+                 (inside ? split.operators[static_cast<std::size_t>(place - stage.operators.begin())].output
+                         : split.borders);
+      }
+    }
+    kept[at].all = input;
+  }
+  return kept;
+}
+
 std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, const TensorSplit& split) {
   const Sharding& sharding = problem.training.sharding;
-  if (!sharding.by_unit() || stage.replicas() < 2) {
+  if (!runs_by_unit(problem.training, stage)) {
     return {};
   }
   const ParameterBytes each = parameter_bytes(problem.training);
   const std::vector<int> blocks = numbers_of_blocks(problem.model);
   std::vector<ShardUnit> units;
+  std::vector<Bytes> sent; // [unit]: of its weights
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
     const OperatorId op = stage.operators[at];
     const Operator& what = problem.model.operators[op];
@@ -96,12 +182,26 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
         blocks.empty() ? parameters > 0 || frozen.value > 0 : at == 0 || blocks[op] != blocks[stage.operators[at - 1]];
     if (units.empty() || (begins && (!blocks.empty() || units.back().all_weights().value > 0))) {
       units.push_back({at, at, Bytes{0}, Bytes{0}});
+      sent.emplace_back();
     }
     ShardUnit& unit = units.back();
     unit.end = at + 1;
     const bool of_experts = split.operators[at].of_experts;
-    (of_experts ? unit.expert_weights : unit.weights) += Bytes{parameters * each.weight} + frozen;
+    const Bytes weights = Bytes{parameters * each.weight} + frozen;
+    (of_experts ? unit.expert_weights : unit.weights) += weights;
     (of_experts ? unit.expert_gradients : unit.gradients) += Bytes{parameters * each.gradient};
+    sent.back() += weights * sent_part(problem.training, what, each.weight);
+  }
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    units[u].gathered = units[u].all_weights().value > 0 ? sent[u] / units[u].all_weights() : 1;
+    units[u].reduced = sharding.quantized_gradients ? kInt4Bytes / each.gradient : 1;
+  }
+  if (problem.training.offload.activations > 0) {
+    leave_activations(problem, stage, split, blocks, units);
+    if (sharding.zero != Zero::weights) {
+      fill_first_of_buckets(units, problem.training.gradient_bucket);
+    }
+    return units;
   }
   return sharding.zero == Zero::weights ? units : fill_buckets(units, problem.training.gradient_bucket);
 }
@@ -139,16 +239,45 @@ std::vector<char> steps_that_reduce(Reduce reduce, const std::vector<UnitStep>& 
   return reduces;
 }
 
-Bytes unit_buffers(const Sharding& sharding, const std::vector<ShardUnit>& units) {
+std::vector<UnitTrip> trips_of(const std::vector<UnitStep>& steps, const std::vector<std::int32_t>& micro_batches,
+                               const std::vector<char>& leaves) {
+  std::vector<UnitTrip> trips;
+  std::map<std::pair<int, std::int32_t>, std::size_t> away; // unit and micro-batch -> its trip
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    const auto [pass, unit] = steps[n];
+    const std::pair key{unit, micro_batches[n]};
+    if (leaves[static_cast<std::size_t>(unit)] == 0) {
+      continue;
+    }
+    if (pass == UnitPass::forward) {
+      away[key] = trips.size();
+      trips.push_back({unit, n, n});
+    } else if (const auto trip = away.find(key); trip != away.end()) {
+      trips[trip->second].to = n;
+      away.erase(trip);
+    }
+  }
+  std::erase_if(trips, [](const UnitTrip& trip) { return trip.to - trip.from <= kUnitsToLeave; });
+  return trips;
+}
+
+Bytes unit_buffers(const Training& training, const Stage& stage, const std::vector<ShardUnit>& units) {
+  const Sharding& sharding = training.sharding;
+  const bool several = stage.replicas() > 1;
   Bytes buffers;
-  if (sharding.parts_weights()) {
+  if (sharding.parts_weights() && (several || training.offload.parameters)) {
     buffers += most_in_a_row(units, static_cast<std::size_t>(sharding.prefetch) + 1,
                              [](const ShardUnit& unit) { return unit.all_weights(); });
   }
-  if (sharding.parts_gradients()) {
+  if (sharding.parts_gradients() && (several || training.offload.gradients)) {
     buffers += most_in_a_row(units, 2, [](const ShardUnit& unit) { return unit.all_gradients(); });
   }
   return buffers;
+}
+
+Bytes trip_buffers(const std::vector<ShardUnit>& units) {
+  const auto stash_of = [](const ShardUnit& unit) { return unit.stash; };
+  return most_in_a_row(units, kUnitsToLeave, stash_of) + most_in_a_row(units, kUnitsToReturn + 1, stash_of);
 }
 
 } // namespace stagecraft

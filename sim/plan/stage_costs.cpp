@@ -227,31 +227,6 @@ struct Held {
   std::optional<Bytes> for_weights; // if it is known
 };
 
-// Bytes of tensors that are kept for recomputed operators to read, each counted once, as a device has them.
-Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage, const TensorSplit& split) {
-  Bytes sum;
-  std::vector<OperatorId> made; // makers that are not recomputed
-  for (const OperatorId op : stage.operators) {
-    if (!stage.recomputes(op)) {
-      continue;
-    }
-    const std::vector<OperatorId>& before = problem.model.predecessors[op];
-    sum += before.empty() ? problem.input_bytes() : Bytes{0};
-    std::copy_if(before.begin(), before.end(), std::back_inserter(made), [&](OperatorId maker) {
-      return problem.segments[maker] != problem.segments[op] ||
-             !std::binary_search(stage.operators.begin(), stage.operators.end(), maker) || !stage.recomputes(maker);
-    });
-  }
-  std::sort(made.begin(), made.end());
-  made.erase(std::unique(made.begin(), made.end()), made.end());
-  for (const OperatorId op : made) {
-    const auto inside = std::lower_bound(stage.operators.begin(), stage.operators.end(), op);
-    const bool own = inside != stage.operators.end() && *inside == op;
-    sum += problem.output_bytes(op) * (own ? split.operators[inside - stage.operators.begin()].output : split.borders);
-  }
-  return sum;
-}
-
 // The amounts that the model's file gives.
 Held held_as_given(const Problem& problem, const Stage& stage) {
   Held held;
@@ -292,7 +267,9 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     held.for_weights = held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) * part.weight_stash;
   }
   if (stage.recompute != Recompute::none) {
-    held.read_again = inputs_of_recomputed(problem, stage, split);
+    for (const KeptBytes& kept : kept_by_operators(problem, stage, split)) {
+      held.read_again += kept.read_again;
+    }
     held.kept += held.read_again;
   }
   return held;
@@ -393,12 +370,38 @@ OperatorSeconds operator_seconds(const Problem& problem, const Stage& stage, int
   return seconds;
 }
 
+// What the host holds in place of the device, or for it.
+void leave_to_host(const Problem& problem, double steps, const std::vector<ShardUnit>& units, double share,
+                   StageMemory& memory) {
+  const Offload& offload = problem.training.offload;
+  if (!offload.on()) {
+    return;
+  }
+  memory.host = host_bytes(problem.training, steps);
+  if (offload.parameters) {
+    memory.host += memory.frozen;
+    memory.frozen = memory.frozen * (problem.training.sharding.parts_weights() ? 0 : 1);
+  }
+  Bytes away, away_read_again;
+  for (const ShardUnit& unit : units) {
+    away += unit.stash * share;
+    away_read_again += unit.stash_read_again * share;
+  }
+  memory.host_per_micro_batch = away;
+  memory.per_micro_batch = std::max(Bytes{0}, memory.per_micro_batch - away);
+  memory.read_again = std::max(Bytes{0}, memory.read_again - away_read_again);
+  memory.buffers += trip_buffers(units) * share;
+}
+
 // What a device of a replica holds for its share of a micro-batch.
 StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const Held& held,
                               const std::vector<ShardUnit>& units, Bytes incoming, Bytes outgoing, double share) {
   const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share, incoming * share,
                              outgoing * share};
   StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
+  memory.workspace = held.workspace * share;                               // of this stage's own segments
+  memory.recomputed = held.recomputed * share;
+  memory.read_again = held.read_again * share;
   if (!problem.model.memory_given) {
     const Sharding& sharding = problem.training.sharding;
     const double part = part_of_shared(problem.training, stage, held);
@@ -406,15 +409,84 @@ StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const 
     memory.weights = memory.weights * (sharding.parts_weights() ? part : 1);
     memory.frozen = memory.frozen * (sharding.parts_weights() ? 1.0 / sharing_replicas(problem.training, stage) : 1);
     memory.gradients = memory.gradients * (sharding.parts_gradients() ? part : 1);
-    memory.buffers += unit_buffers(sharding, units);
+    memory.buffers += unit_buffers(problem.training, stage, units);
+    if (sharding.secondary > 0 && stage.replicas() > 1) { // the second copy's part
+      const Bytes all = Bytes{held.parameters * parameter_bytes(problem.training).weight} + held.resident;
+      memory.buffers += all / sharding.secondary;
+    }
+    leave_to_host(problem, held.parameters * part, units, share, memory);
   }
-  memory.workspace = held.workspace * share; // of this stage's own segments
-  memory.recomputed = held.recomputed * share;
-  memory.read_again = held.read_again * share;
   if (held.for_weights) {
     memory.for_weights = *held.for_weights * share;
   }
   return memory;
+}
+
+// Devices of the plan in each node, which share the node's host.
+std::vector<int> devices_by_node(const Problem& problem, const Plan& plan) {
+  std::vector<int> count(problem.platform.nodes.size(), 0);
+  for (const DeviceId device : devices_of(plan)) {
+    ++count[problem.platform.devices[device].node];
+  }
+  return count;
+}
+
+// What a device leaves to its host, which steps `steps` parameters as host_step() counts them, for `sharers` devices
+// alike.
+HostCost host_cost(const Problem& problem, DeviceId device, double steps, int sharers) {
+  const Leg nowhere{{}, {}, BytesPerSecond{kInfinity}};
+  const int node = problem.platform.devices[device].node;
+  const Host& host = problem.platform.nodes[node].host;
+  const HostStep step = host_step(problem.training, steps);
+  const BytesPerSecond memory = host.memory_bandwidth / static_cast<double>(sharers);
+  const FlopsPerSecond cores = host.core_speed * (static_cast<double>(host.cores) / sharers);
+  const Seconds computing{std::isinf(cores.value) ? 0 : step.work / cores.value};
+  return {.to_host = problem.router.to_host(device).value_or(nowhere),
+          .from_host = problem.router.from_host(device).value_or(nowhere),
+          .gradients = step.gradients,
+          .weights = step.weights,
+          .moved = step.moved,
+          .step = std::max(computing, step.moved / memory),
+          .memory = memory,
+          .node = node};
+}
+
+// Times of kernels that make a unit's weights and gradients smaller before they are sent, and back: bound by memory.
+// Gradients are made smaller, added up and made smaller again between the hops, and added up (Wang et al. 2023, 4.3).
+std::vector<UnitKernels> unit_kernels(const Problem& problem, const Stage& stage, const std::vector<ShardUnit>& units,
+                                      int sharing) {
+  const Sharding& sharding = problem.training.sharding;
+  const bool weights = sharding.quantized_weights == QuantizedWeights::int8;
+  std::vector<UnitKernels> kernels;
+  if ((!weights && !sharding.quantized_gradients) || stage.replicas() < 2) {
+    return kernels;
+  }
+  Seconds launch;
+  BytesPerSecond bandwidth{kInfinity};
+  std::map<int, int> by_node;
+  for (const DeviceId device : stage.devices) {
+    launch = std::max(launch, problem.platform.type_of(device).launch_overhead);
+    bandwidth = std::min(bandwidth, problem.platform.type_of(device).memory_bandwidth);
+    ++by_node[problem.platform.devices[device].node];
+  }
+  const double inside = std::min(sharing, std::max(1, by_node.begin()->second / stage.tensor_parallel));
+  const auto kernel = [&](Bytes moved) { return launch + moved / bandwidth; };
+  for (const ShardUnit& unit : units) {
+    UnitKernels& made = kernels.emplace_back();
+    const Bytes stored = unit.all_weights();
+    if (weights && stored.value > 0) {
+      made.before_gather = kernel(stored * ((1 + unit.gathered) / sharing));
+      made.before_second_gather = kernel(stored * ((1 + unit.gathered) / std::max(1, sharding.secondary)));
+      made.after_gather = kernel(stored * (1 + unit.gathered));
+    }
+    const Bytes full = unit.all_gradients(), sent = full * unit.reduced;
+    if (sharding.quantized_gradients && full.value > 0) {
+      made.before_reduce = kernel(full + sent);
+      made.between = kernel(sent * (1 + 1 / inside));
+      made.after_reduce = kernel(sent / inside + full / sharing);
+    }
+  }
+  return kernels;
 }
 
 double largest_share(const Stage& stage) {
@@ -437,9 +509,9 @@ Stage simulated_of(const Stage& stage, const StageFold& fold) {
   return simulated;
 }
 
-// `fold`: whose costs are wanted; null: those of all replicas.
-StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures,
-                     const StageFold* fold) {
+// `sharers`: the plan's devices in each node. `fold`: whose costs are wanted; null: those of all replicas.
+StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers, Bytes incoming,
+                     Bytes outgoing, Figures figures, const StageFold* fold) {
   const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axes(), largest_share(stage));
   const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
   const Held held = held_by(problem, stage, split);
@@ -450,6 +522,17 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
   cost.axes = stage.axes();
   const double steps = held.parameters * part_of_shared(problem.training, stage, held);
   cost.units = shard_units(problem, stage, split);
+  cost.only_offloads = !shares_by_unit(problem.training, stage);
+  const bool offloads = problem.training.offload.on() && figures == Figures::all;
+  const bool by_unit = copies_gradients_by_unit(problem.training.offload, problem.training.sharding, cost);
+  const auto host_of = [&](DeviceId device) -> std::shared_ptr<const HostCost> {
+    if (!offloads) {
+      return nullptr;
+    }
+    HostCost host = host_cost(problem, device, steps, sharers[problem.platform.devices[device].node]);
+    host.gradients = by_unit ? Bytes{0} : host.gradients;
+    return std::make_shared<const HostCost>(host);
+  };
   if (stage.replicas() > 1) {
     cost.zero = problem.training.sharding.zero;
     cost.sharing = sharing_replicas(problem.training, stage);
@@ -493,14 +576,20 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
                                .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale +
                                             weight_cast_time(problem, stage, split, type) + step_overhead,
                                .prediction = prediction_time(problem.training, held.parameters, type),
-                               .memory = memory});
+                               .memory = memory,
+                               .host = host_of(device)});
     }
   }
-  if (!cost.units.empty() && figures == Figures::all) {
+  if (figures == Figures::memory) {
+    return cost;
+  }
+  if (!cost.units.empty()) {
+    cost.kernels = unit_kernels(problem, stage, cost.units, cost.sharing);
     cost.unit_parts = parts_of(
         cost.units, cost.groups.empty() ? operator_seconds(problem, stage, problem.type_index(stage.devices.front()))
                                         : cost.groups.front().passes->of_operators);
-  } else if (stage.replicas() > 1 && figures == Figures::all) {
+  }
+  if (!cost.shares_units() && (stage.replicas() > 1 || (problem.training.offload.gradients && !by_unit))) {
     cost.buckets =
         gradient_buckets(problem, stage, split, cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
                          cost.gradients + cost.expert_gradients);
@@ -512,8 +601,9 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, co
   PlanCost cost;
   cost.stages.resize(plan.stages.size());
   const Borders borders = cross_borders(problem, stage_of_operator(problem, plan), cost);
+  const std::vector<int> sharers = devices_by_node(problem, plan);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    cost.stages[s] = cost_stage(problem, plan.stages[s], borders.incoming[s], borders.outgoing[s], figures,
+    cost.stages[s] = cost_stage(problem, plan.stages[s], sharers, borders.incoming[s], borders.outgoing[s], figures,
                                 fold != nullptr ? &fold->stages[s] : nullptr);
   }
   return cost;
@@ -532,6 +622,10 @@ std::vector<double> TensorGroup::parts_of(const std::vector<GradientBucket>& buc
     end = bucket.first;
   }
   return parts;
+}
+
+bool copies_gradients_by_unit(const Offload& offload, const Sharding& sharding, const StageCost& cost) {
+  return offload.gradients && sharding.zero >= Zero::gradients && !cost.units.empty();
 }
 
 double part_sent(const StageCost& from, int from_rank, const StageCost& to, int to_rank) {

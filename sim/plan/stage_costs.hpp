@@ -14,6 +14,32 @@
 
 namespace stagecraft {
 
+/// What a device leaves to its host at a step, and where.
+struct HostCost {
+  Leg to_host, from_host; ///< without links where the platform has none
+  Bytes gradients;        ///< copied there when all are complete; none where those of units are
+  Bytes weights;          ///< copied back after the step
+  Bytes moved;            ///< to and from the host's memory by the step
+  Seconds step;           ///< by the device's equal part of the host's cores and memory
+  BytesPerSecond memory;  ///< that part of the memory's bandwidth
+  int node = 0;
+
+  /// From complete gradients to weights on the device, where nothing else is under way.
+  Seconds seconds() const {
+    const auto copy = [](const Leg& leg, Bytes bytes) {
+      return bytes.value > 0 ? leg.latency + bytes / leg.bandwidth : Seconds{0};
+    };
+    return copy(to_host, gradients) + step + copy(from_host, weights);
+  }
+};
+
+/// Kernels that make what a unit's collectives send smaller, and back, on the stage's slowest device.
+struct UnitKernels {
+  Seconds before_gather, after_gather;          ///< by all replicas that share weights
+  Seconds before_second_gather;                 ///< of the part that those have which share a second copy
+  Seconds before_reduce, between, after_reduce; ///< before, between and after the two hops
+};
+
 /// One device of a stage, for one micro-batch: a replica, or one shard of a replica.
 struct ReplicaCost {
   DeviceId device = 0;
@@ -25,6 +51,7 @@ struct ReplicaCost {
   Seconds optimizer;  ///< per step; with adding up what each device of the group has a term of, and with clipping
   Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
   StageMemory memory;
+  std::shared_ptr<const HostCost> host = nullptr; ///< null: its host steps nothing and gets nothing
 
   Seconds backward() const { return backward_input + backward_weight - overlap; } ///< both at once
   Seconds step() const { return norm + optimizer; }                               ///< all of it
@@ -56,15 +83,19 @@ struct StageCost {
   Bytes expert_gradients;            ///< the same of experts, over the replicas that have the same ones
   std::vector<GradientBucket>
       buckets;                  ///< the gradients in the order in which backward completes them; empty: all at its end
-  std::vector<ShardUnit> units; ///< what is gathered or reduced by itself instead; empty: nothing is
-  UnitParts unit_parts;         ///< of the first device's passes
-  Zero zero = Zero::none;       ///< what replicas share, if there are any
-  int sharing = 1;              ///< replicas that share it
+  std::vector<ShardUnit> units; ///< what is gathered, reduced or left to the host by itself; empty: nothing is
+  std::vector<UnitKernels> kernels; ///< [unit]; empty: what is sent is not made smaller
+  bool only_offloads = false;       ///< units have nothing to gather or to reduce together
+  UnitParts unit_parts;             ///< of the first device's passes
+  Zero zero = Zero::none;           ///< what replicas share, if there are any
+  int sharing = 1;                  ///< replicas that share it
   int tensor_parallel = 1;
   StageAxes axes{};
   double border_part = 1; ///< the part that a device has of each tensor at the stage's borders: 1, or its own tokens
   bool in_turn = false;   ///< as in the stage
 
+  /// Whether replicas gather weights or reduce gradients by unit.
+  bool shares_units() const { return !units.empty() && !only_offloads; }
   /// Devices of all replicas, also of those that are not simulated.
   std::size_t size() const { return devices.empty() ? replicas.size() : devices.size(); }
   DeviceId device(std::size_t at) const { return devices.empty() ? replicas[at].device : devices[at]; }
@@ -74,6 +105,10 @@ struct StageCost {
     return groups.empty() ? nullptr : &groups[device / static_cast<std::size_t>(tensor_parallel)];
   }
 };
+
+/// Whether gradients of the stage that are left to hosts go there unit by unit, after each micro-batch whose gradients
+/// are reduced; else once an iteration.
+bool copies_gradients_by_unit(const Offload& offload, const Sharding& sharding, const StageCost& cost);
 
 /// The part of a replica's tensor that a rank of one stage sends to a rank of another. Where each rank has its own
 /// part, the parts overlap in this; where it has the whole, it sends to those of its own number, modulo its degree.

@@ -104,6 +104,10 @@ std::optional<Leg> Router::from_host(DeviceId to) {
   return find_leg(host_vertex_[static_cast<size_t>(platform_.devices[static_cast<size_t>(to)].node)], to);
 }
 
+std::optional<Leg> Router::to_host(DeviceId from) {
+  return find_leg(from, host_vertex_[static_cast<size_t>(platform_.devices[static_cast<size_t>(from)].node)]);
+}
+
 PathCost Router::cost(DeviceId from, DeviceId to) {
   const Route* route = find(from, to);
   check(route != nullptr, "two devices of a platform have no route");

@@ -61,6 +61,8 @@ public:
   /// The path from the host of a device's node to the device, for data that the host has made; nothing where there is
   /// none.
   std::optional<Leg> from_host(DeviceId to);
+  /// The same from a device to the host of its node, for data that it leaves there.
+  std::optional<Leg> to_host(DeviceId from);
   /// cost_of(find(from, to)); std::logic_error where there is no route, which loaders rule out.
   PathCost cost(DeviceId from, DeviceId to);
   /// Routes between devices at the same places, in one node or in two, differ in the numbers of links alone. Where

@@ -312,7 +312,7 @@ private:
     const auto task = static_cast<TaskId>(entry % tasks_);
     const Work& work = work_of(task);
     begin_slice(slice, work.kind);
-    if (is_collective(work.kind)) {
+    if (is_collective(work.kind) || is_offload(work.kind)) {
       add(name_of(work.kind), "@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage});
     } else if (work.kind != TaskKind::transfer) { // a task of the loader
       add(name_of(work.kind), " ", long{graph_.micro_batch[task]}, "@", long{work.stage},

@@ -32,10 +32,15 @@ enum class TaskKind : std::uint8_t {
   copy,
   reduce_scatter,
   all_gather,
-  exchange ///< what a tensor-parallel group exchanges in an F, B, R or optimiser step
+  exchange,   ///< what a tensor-parallel group exchanges in an F, B, R or optimiser step
+  all_to_all, ///< of gradients, as one of the two hops by which they are reduced in 4 bits
+  dequantize, ///< makes gathered weights into numbers that a unit computes with
+  to_host,    ///< what a device leaves to its host
+  from_host,  ///< and gets back
+  host_step   ///< the optimiser on a host's cores
 };
 
-inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSGX";
+inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSGXEQUVH";
 inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {"forward",
                                                                                  "backward",
                                                                                  "weight",
@@ -48,11 +53,22 @@ inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = 
                                                                                  "copy",
                                                                                  "reduce-scatter",
                                                                                  "all-gather",
-                                                                                 "tensor-parallel exchange"};
+                                                                                 "tensor-parallel exchange",
+                                                                                 "all-to-all",
+                                                                                 "dequantize",
+                                                                                 "copy to host",
+                                                                                 "copy from host",
+                                                                                 "host step"};
 
 /// Whether replicas do it together: for gradients, or for parameters.
 constexpr bool is_collective(TaskKind kind) {
-  return kind == TaskKind::all_reduce || kind == TaskKind::reduce_scatter || kind == TaskKind::all_gather;
+  return kind == TaskKind::all_reduce || kind == TaskKind::reduce_scatter || kind == TaskKind::all_gather ||
+         kind == TaskKind::all_to_all;
+}
+
+/// Whether it is between a device and its host, or the host's own.
+constexpr bool is_offload(TaskKind kind) {
+  return kind == TaskKind::to_host || kind == TaskKind::from_host || kind == TaskKind::host_step;
 }
 
 /// The name of a kind in results and traces.

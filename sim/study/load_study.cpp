@@ -246,6 +246,21 @@ void check_fp8(const ModelGraph& model, const Where& where) {
   }
 }
 
+// What is left to hosts must be known by block, and apart from all else.
+void check_offload(const Offload& offload, const ModelGraph& model, const Where& where) {
+  if (offload.on() && model.memory_given) {
+    throw InputError(where, "the file of '" + model.name +
+                                "' gives the memory of operators as a whole, so that no part of it can be left to "
+                                "hosts; allowed: no 'offload'");
+  }
+  const auto in_block = [](const Operator& op) { return is_in_numbered_block(op.name); };
+  if (offload.activations > 0 && std::none_of(model.operators.begin(), model.operators.end(), in_block)) {
+    throw InputError(where, "'" + model.name +
+                                "' has no numbered blocks, such as 'layer.0', whose activations could "
+                                "be left to hosts; allowed: activations none");
+  }
+}
+
 Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose) {
   const yaml::Node* node = map.find("training");
   const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
@@ -257,6 +272,9 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
       purpose == Purpose::comparison && model.profiles.empty() ? TrainingDefaults::searched : TrainingDefaults::plain;
   Training training =
       node != nullptr ? load_training(*node, unknown_size || whole_micro_batches, defaults) : Training{};
+  if (training.offload.on()) {
+    check_offload(training.offload, model, yaml::Map(*node, "training").where("offload"));
+  }
   for (RecomputeChoice& choice : training.recomputes) {
     check_recompute(choice, model);
     restore_in_backward(choice, model);
@@ -346,14 +364,17 @@ Sharding sharding_of(const ParallelDegrees& degrees, int devices) {
   const auto found = mesh_of(degrees, devices);
   const Mesh mesh = std::holds_alternative<Mesh>(found) ? std::get<Mesh>(found) : Mesh{};
   const bool pipeline = mesh.pipeline > 1;
+  const bool keeps = rule.secondary == 0 && (pipeline || rule.zero < Zero::weights); // gathered weights, until the step
   Sharding sharding{.zero = rule.zero,
                     .group = rule.group,
-                    .reshard = rule.reshard.value_or(pipeline || rule.zero < Zero::weights ? Reshard::after_step
-                                                                                           : Reshard::after_forward),
+                    .reshard = rule.reshard.value_or(keeps ? Reshard::after_step : Reshard::after_forward),
                     .reduce = rule.reduce.value_or(pipeline || rule.zero == Zero::states ? Reduce::last_micro_batch
                                                                                          : Reduce::each_micro_batch),
                     .gather = rule.gather,
-                    .prefetch = rule.prefetch};
+                    .prefetch = rule.prefetch,
+                    .quantized_weights = rule.quantized_weights,
+                    .secondary = rule.secondary,
+                    .quantized_gradients = rule.quantized_gradients};
   sharding.replicas = sharding.sharing(mesh.data * mesh.context.ranks);
   return sharding;
 }

@@ -9,6 +9,7 @@
 #include "sim/base/divisors.hpp"
 #include "sim/base/physical_ranges.hpp"
 #include "sim/collective/algorithm.hpp"
+#include "sim/plan/estimate.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/measure_graph.hpp"
@@ -188,6 +189,66 @@ std::string not_shared(const Problem& problem, const Plan& plan) {
   return "";
 }
 
+// Why a stage's replicas cannot gather from second copies, or reduce in two hops, as the training says; "" if all can.
+std::string not_quantized(const Problem& problem, const Plan& plan) {
+  const Sharding& sharding = problem.training.sharding;
+  const bool any =
+      sharding.quantized_weights != QuantizedWeights::none || sharding.secondary > 0 || sharding.quantized_gradients;
+  for (std::size_t s = 0; s < plan.stages.size() && any; ++s) {
+    const Stage& stage = plan.stages[s];
+    const auto replicas = static_cast<int>(stage.replicas());
+    const std::string name = "stage " + std::to_string(s);
+    if (stage.experts.ranks > 1) {
+      return name + "'s ranks share experts, whose weights and gradients are not made smaller; allowed: no "
+                    "'quantized_weights', 'hpz_partition_size' or 'quantized_gradients'";
+    }
+    const int sharing = sharding.sharing(replicas);
+    if (replicas > 1 && sharding.secondary > 0 && sharing % sharding.secondary != 0) {
+      return "training.parallel.hpz_partition_size " + std::to_string(sharding.secondary) + " does not divide the " +
+             count_of(sharing, "replica") + " of " + name +
+             " that share weights; nearest that do: " + nearest_divisors(sharing, sharding.secondary);
+    }
+    const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+    const auto step = degree * static_cast<std::size_t>(sharing);
+    for (std::size_t first = 0; sharding.quantized_gradients && first < stage.devices.size(); first += step) {
+      std::map<int, int> inside; // by node
+      for (std::size_t i = first; i < first + step; i += degree) {
+        ++inside[problem.platform.devices[stage.devices[i]].node];
+      }
+      const auto unlike = std::find_if(inside.begin(), inside.end(),
+                                       [&](const auto& node) { return node.second != inside.begin()->second; });
+      if (unlike != inside.end()) {
+        return name + " has " + count_of(inside.begin()->second, "replica") + " in one node and " +
+               std::to_string(unlike->second) +
+               " in another, and gradients of 4 bits go to equal places of all nodes; "
+               "allowed: training.parallel.quantized_gradients false";
+      }
+    }
+  }
+  return "";
+}
+
+// Why devices cannot leave to their hosts what the training says; "" if all can.
+std::string not_left(const Problem& problem, const OrderedPlan& ordered) {
+  if (!problem.training.offload.on()) {
+    return "";
+  }
+  if (!ordered.schedule.flushes || ordered.schedule.steps_each_micro_batch) {
+    return "what is left to hosts is back before the next iteration, and this schedule has no pause there; allowed: no "
+           "training.offload, or a schedule that flushes";
+  }
+  for (const DeviceId device : devices_of(ordered.plan)) {
+    if (!problem.router.to_host(device) || !problem.router.from_host(device)) {
+      return "'" + problem.platform.devices[device].name +
+             "' can leave nothing to its host: no links lead there and back";
+    }
+  }
+  const std::vector<double> held = in_flight(ordered.schedule);
+  const auto held_by = [&](int stage, int) { return held[static_cast<std::size_t>(stage)]; };
+  const auto shortage = host_shortage(problem, ordered.cost, held_by);
+  return shortage ? to_text(*shortage, problem.platform) : "";
+}
+
 // An engine on which no flows share links holds up no exchange.
 ExchangeTasks exchanges_of(const Study& study) {
   const ExchangeTasks wanted = study.detail->exchanges;
@@ -208,8 +269,11 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
     return Infeasible{"replicas that share the optimiser gather parameters between iterations, and this schedule has "
                       "no pause there; allowed: training.parallel.zero 0, or a schedule that flushes"};
   }
-  if (std::string reason = not_shared(problem, ordered.plan); !reason.empty()) {
-    return Infeasible{std::move(reason)};
+  for (std::string reason :
+       {not_shared(problem, ordered.plan), not_quantized(problem, ordered.plan), not_left(problem, ordered)}) {
+    if (!reason.empty()) {
+      return Infeasible{std::move(reason)};
+    }
   }
   if (problem.training.clip_gradients && (!schedule.flushes || schedule.steps_each_micro_batch)) {
     return Infeasible{"gradients are clipped by the norm of all stages' gradients, and this schedule does not wait for "
@@ -225,6 +289,7 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
                            .all_reduce = problem.training.all_reduce->name,
                            .exchanges = choice.exchanges.value_or(exchanges_of(study)),
                            .sharding = problem.training.sharding,
+                           .offload = problem.training.offload,
                            .clips_gradients = waits && problem.training.clip_gradients,
                            .reserve = problem.training.memory,
                            .fused = fused_part(problem, ordered),

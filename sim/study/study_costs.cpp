@@ -69,6 +69,7 @@ const Training& StudyCosts::training_of(FitChange change, int recompute) {
   if (change == FitChange::full_recompute) {
     changed.recompute.what = Recompute::full;
     changed.recompute.first = 0;
+    changed.offload.activations = 0; // nothing of blocks is kept
   } else if (const std::optional<ParallelDegrees> degrees = is_new ? changed_degrees(change) : std::nullopt) {
     changed.parallel = degrees;
     changed.sharding = sharding_of(*degrees, static_cast<int>(devices_.size()));
@@ -147,6 +148,8 @@ Seconds StudyCosts::single_device_seconds() {
   counts.insert(1);
   Seconds best{kInfinity};
   const ModelTotals totals = totals_of(*study_.model);
+  Training alone = study_.training; // whose memory has no limit
+  alone.offload = {};
   for (const int count : counts) {
     const Problem& costs = problem(count);
     for (std::size_t type = 0; type < study_.platform.types.size(); ++type) {
@@ -155,9 +158,9 @@ Seconds StudyCosts::single_device_seconds() {
         whole += Seconds{costs.forward[type][op] + costs.backward_input[type][op] + costs.backward_weight[type][op]};
       }
       const DeviceType& on = study_.platform.types[type];
-      const ClippingTimes clipping = clipping_times(study_.training, totals.parameters, on);
-      best = std::min(best, count * whole + optimizer_time(study_.training, totals.parameters, on) + clipping.norm +
-                                clipping.scale);
+      const ClippingTimes clipping = clipping_times(alone, totals.parameters, on);
+      best =
+          std::min(best, count * whole + optimizer_time(alone, totals.parameters, on) + clipping.norm + clipping.scale);
     }
   }
   single_ = best;

@@ -50,6 +50,27 @@ void refuse_below(yaml::Map& map, const char* key, Zero zero, Zero least, const 
   }
 }
 
+// ZeRO++: all three of its keys need shared weights.
+void load_zero_plus_plus(yaml::Map& map, ShardingRule& rule) {
+  refuse_below(map, "quantized_weights", rule.zero, Zero::weights, "into which numbers gathered weights are made");
+  refuse_below(map, "hpz_partition_size", rule.zero, Zero::weights, "how many replicas share a second copy of weights");
+  refuse_below(map, "quantized_gradients", rule.zero, Zero::weights, "how gradients are reduced to parts");
+  rule.quantized_weights = map.choice("quantized_weights", kQuantizedWeights, kQuantizedWeights.front().name).numbers;
+  rule.secondary = map.integer("hpz_partition_size", 2, kMostRanks, 0);
+  rule.quantized_gradients = map.boolean("quantized_gradients", false);
+  if (rule.secondary > 0 && rule.reshard && *rule.reshard != Reshard::after_forward) {
+    throw InputError(map.where("hpz_partition_size"),
+                     "'hpz_partition_size' says from where backward gathers weights, which stay after the forward; "
+                     "allowed: with 'reshard' after-forward");
+  }
+  if (rule.secondary > 0 && rule.group > 0 && rule.group % rule.secondary != 0) {
+    throw InputError(map.where("hpz_partition_size"),
+                     "'hpz_partition_size' " + std::to_string(rule.secondary) + " does not divide 'shard' " +
+                         std::to_string(rule.group) +
+                         "; nearest that do: " + nearest_divisors(rule.group, rule.secondary));
+  }
+}
+
 ShardingRule load_sharding(yaml::Map& map) {
   constexpr int kMostPrefetch = 1024;
   ShardingRule rule;
@@ -77,6 +98,7 @@ ShardingRule load_sharding(yaml::Map& map) {
                                             "the step; allowed: with 'gather: before-use', or 'zero' 3");
   }
   rule.prefetch = map.integer("prefetch", 0, kMostPrefetch, rule.prefetch);
+  load_zero_plus_plus(map, rule);
   return rule;
 }
 
@@ -205,6 +227,12 @@ std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devic
     return Infeasible{"training.parallel: 'shard' " + std::to_string(group) + " does not divide the " +
                       count_of(replicas, "replica") + (mesh.context.ranks > 1 ? ", of data and context ranks" : "") +
                       "; nearest that do: " + nearest_divisors(replicas, group)};
+  }
+  const int sharing = degrees.sharding.group > 0 ? degrees.sharding.group : mesh.data * mesh.context.ranks;
+  if (const int secondary = degrees.sharding.secondary; secondary > 0 && sharing % secondary != 0) {
+    return Infeasible{"training.parallel: 'hpz_partition_size' " + std::to_string(secondary) + " does not divide the " +
+                      count_of(sharing, "replica") +
+                      " that share weights; nearest that do: " + nearest_divisors(sharing, secondary)};
   }
   return mesh;
 }

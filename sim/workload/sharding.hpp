@@ -51,6 +51,26 @@ inline constexpr std::array kGathers = {
     GatherRow{"before-use", "each unit's before the first forward that needs them", Gather::before_use},
 };
 
+/// Into which numbers a replica makes its part of the weights before they are gathered.
+enum class QuantizedWeights { none, int8, fp8 };
+
+struct QuantizedWeightsRow {
+  std::string_view name, help;
+  QuantizedWeights numbers;
+};
+inline constexpr std::array kQuantizedWeights = {
+    QuantizedWeightsRow{"none", "none: weights are gathered as they are stored", QuantizedWeights::none},
+    QuantizedWeightsRow{"int8", "blocks of 8-bit integers with a scale each, as ZeRO++ does (qwZ)",
+                        QuantizedWeights::int8},
+    QuantizedWeightsRow{"fp8", "8 bits of those products that are computed in them, as TorchTitan does",
+                        QuantizedWeights::fp8},
+};
+/// Numbers that share a scale of 4 bytes: DeepSpeed's quantiser takes as many as divide a tensor, up to this
+/// (CUDAQuantizer, target_group_size).
+inline constexpr double kQuantizedBlock = 8000;
+/// Bytes of a number with its part of the scale: of weights in 8 bits, of gradients in 4.
+inline constexpr double kInt8Bytes = 1 + 4 / kQuantizedBlock, kInt4Bytes = 0.5 + 4 / kQuantizedBlock;
+
 /// As a study gives it.
 struct ShardingRule {
   Zero zero = Zero::none;
@@ -59,6 +79,10 @@ struct ShardingRule {
   std::optional<Reduce> reduce;   ///< nothing: each micro-batch's, or, in a pipeline, the last one's
   Gather gather = Gather::after_step;
   int prefetch = 1; ///< units whose weights are gathered before the one that computes has ended
+  // ZeRO++ (Wang et al. 2023).
+  QuantizedWeights quantized_weights = QuantizedWeights::none;
+  int secondary = 0; ///< replicas that share a second copy of the weights, from which backward gathers; 0: none
+  bool quantized_gradients = false; ///< gradients are reduced by two all-to-alls of 4 bits
 };
 
 /// As a training has it. Gradients are reduced to the parts, and parameters gathered after the step, or before a unit
@@ -72,6 +96,9 @@ struct Sharding {
   Reduce reduce = Reduce::each_micro_batch;
   Gather gather = Gather::after_step;
   int prefetch = 1;
+  QuantizedWeights quantized_weights = QuantizedWeights::none; ///< these three as in ShardingRule
+  int secondary = 0;
+  bool quantized_gradients = false;
 
   bool on() const { return zero != Zero::none; }
   /// Stages are divided into units, which reduce or gather by themselves.

@@ -231,6 +231,35 @@ void read_parallel(yaml::Map& map, Training& training) {
                                               "' both say how many stages a rank has; allowed: one of them");
   }
   training.chunks = read.interleave > 0 ? read.interleave : training.chunks;
+  const bool casts = training.fp8->name == "tensorwise";
+  if (read.degrees.sharding.quantized_weights == QuantizedWeights::fp8 && !casts) {
+    throw InputError(yaml::Map(*node, "parallel").where("quantized_weights"),
+                     "'quantized_weights' fp8 gathers what products in 8 bits multiply, with a scale for each tensor; "
+                     "allowed: with 'fp8' tensorwise");
+  }
+}
+
+// What is left to hosts.
+void read_offload(yaml::Map& training_map, Training& training) {
+  const yaml::Node* node = training_map.find("offload");
+  if (node == nullptr) {
+    return;
+  }
+  training.offload = load_offload(*node);
+  const yaml::Map map(*node, "offload");
+  const Zero zero = training.parallel ? training.parallel->sharding.zero : Zero::none;
+  if (training.offload.parameters && zero != Zero::weights) {
+    throw InputError(map.where("parameters"), "parameters are copied to the device where they are gathered, which "
+                                              "needs 'parallel.zero' 3; it is " +
+                                                  std::to_string(static_cast<int>(zero)));
+  }
+  const auto is_full = [](const RecomputeChoice& choice) { return choice.what == Recompute::full; };
+  if (training.offload.activations > 0 &&
+      std::any_of(training.recomputes.begin(), training.recomputes.end(), is_full)) {
+    throw InputError(map.where("activations"),
+                     "a stage that runs forward again as a whole keeps its input alone, which stays; allowed: with "
+                     "'recompute' none, blocks or selective");
+  }
 }
 
 } // namespace
@@ -309,6 +338,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   constexpr int kMostChunks = 1024;
   training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);
   read_parallel(map, training);
+  read_offload(map, training);
   constexpr int kMostStreams = 128;
   training.streams = map.integer("streams", 1, kMostStreams, training.streams);
   map.finish();

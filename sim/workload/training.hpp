@@ -12,6 +12,7 @@
 #include "sim/base/yaml.hpp"
 #include "sim/workload/attention_kernels.hpp"
 #include "sim/workload/model_graph.hpp"
+#include "sim/workload/offload.hpp"
 #include "sim/workload/parallel.hpp"
 
 namespace stagecraft {
@@ -23,14 +24,14 @@ enum class StepMode { barrier, local };
 struct OptimizerRow {
   std::string_view name, help;
   double states; ///< optimiser states per parameter (fp32), beside weight and gradient
+  double work;   ///< floating-point operations of a step per parameter; a root and a division count as one each
 };
 
 /// Optimisers. Memory per parameter, fp32: weight 4 + gradient 4 + 4*states bytes; in fp16/bf16: weight 2 + gradient 2
 /// + fp32 master weight 4 + 4*states bytes (Adam: 16 bytes, as in mixed-precision practice).
 inline constexpr std::array kOptimizers = {
-    OptimizerRow{"sgd", "plain stochastic gradient descent", 0},
-    OptimizerRow{"momentum", "SGD with momentum", 1},
-    OptimizerRow{"adam", "Adam and AdamW", 2},
+    OptimizerRow{"sgd", "plain stochastic gradient descent", 0, 2}, OptimizerRow{"momentum", "SGD with momentum", 1, 4},
+    OptimizerRow{"adam", "Adam and AdamW", 2, 15}, // 3 and 4 for the moments, 6 for the update, 2 for weight decay
 };
 
 struct RecomputeRow {
@@ -205,6 +206,7 @@ struct Training {
   const AllReduceRow* all_reduce = &kAllReduces[0];
   int chunks = 2; ///< chunks per device, for interleaved schedules
   Sharding sharding;
+  Offload offload;
   std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose
   /// In a backward, a tensor-parallel group whose rule is Megatron-LM's exchanges data beside what does not need it.
   bool exchange_beside = true;

@@ -281,7 +281,7 @@ TEST_CASE("where nothing is feasible the rows are the result and the status is 1
 TEST_CASE("a study names what of a framework's configuration is not taken over, a line each", "[cli]") {
   const Workshop shop;
   shop.write("ds.json",
-             R"({"train_batch_size": 4, "zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}},
+             R"({"train_batch_size": 4, "zero_optimization": {"stage": 1, "offload_optimizer": {"device": "nvme"}},
                            "compression_training": {}})");
   shop.write("study.yaml", "model: " + kChain +
                                "\nplatform: {devices: 2}\ntraining: {config: ds.json}\n"

@@ -104,6 +104,43 @@ TEST_CASE("what is written for a framework says the same degrees", "[config]") {
   }
 }
 
+TEST_CASE("what is left to hosts and made smaller is written where a framework has it", "[config][offload]") {
+  const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, optimizer: adam, ";
+  const std::string all = "offload: {optimizer: 1, gradients: true, parameters: true}, ";
+  const auto again = [&](const std::string& format, const std::string& ending, const std::string& more) {
+    const std::string text = text_of(written(format, base + more + "}", "1f1b"));
+    INFO(text);
+    return load_training(read_text(text, "again" + ending).training);
+  };
+  const auto check_same = [&](const std::string& format, const std::string& ending, const std::string& more) {
+    CAPTURE(format, more);
+    const Training read = again(format, ending, more), meant = study_with(base + more + "}").training;
+    CHECK(read.offload == meant.offload);
+    CHECK(read.parallel->sharding.quantized_weights == meant.sharding.quantized_weights);
+    CHECK(read.parallel->sharding.secondary == meant.sharding.secondary);
+    CHECK(read.parallel->sharding.quantized_gradients == meant.sharding.quantized_gradients);
+  };
+  check_same("deepspeed", ".json", all + "parallel: {zero: 3}");
+  check_same("deepspeed", ".json",
+             "parallel: {zero: 3, quantized_weights: int8, quantized_gradients: true, hpz_partition_size: 4}");
+  check_same("deepspeed", ".json", "offload: {optimizer: 0.3, gradients: true}, parallel: {zero: 3}");
+  check_same("torchtitan", ".toml", all + "parallel: {zero: 3}");
+  check_same("torchtitan", ".toml", "fp8: tensorwise, parallel: {zero: 3, quantized_weights: fp8}");
+  const auto refused = [&](const std::string& format, const std::string& more) {
+    return text_of(written(format, base + more + "}", "1f1b"));
+  };
+  CHECK_THAT(refused("deepspeed", "offload: {optimizer: 1}, parallel: {zero: 3}"), Catch::Contains("as soon as"));
+  CHECK_THAT(refused("deepspeed", "offload: {optimizer: 0.5, gradients: true}, parallel: {zero: 2}"),
+             Catch::Contains("'zero' 3 only"));
+  CHECK_THAT(refused("deepspeed", "offload: {activations: 1}, parallel: {zero: 3}"), Catch::Contains("activations"));
+  CHECK_THAT(refused("deepspeed", "offload: {optimizer: 1, gradients: true}, parallel: {zero: 0}"),
+             Catch::Contains("without 'zero' 1"));
+  CHECK_THAT(refused("torchtitan", "offload: {optimizer: 1}, parallel: {zero: 3}"), Catch::Contains("or nothing"));
+  CHECK_THAT(refused("torchtitan", "parallel: {zero: 3, hpz_partition_size: 4}"), Catch::Contains("ZeRO++"));
+  CHECK_THAT(refused("nemo", "parallel: {zero: 3, quantized_weights: int8}"), Catch::Contains("no column for them"));
+  CHECK_THAT(refused("nemo", "offload: {optimizer: 1}, parallel: {zero: 1}"), Catch::Contains("left to hosts"));
+}
+
 TEST_CASE("what a framework cannot say is refused with the reason", "[config]") {
   const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, optimizer: adam, parallel: ";
   CHECK_THAT(text_of(written("deepspeed", base + "{pipeline: 2}}", "1f1b")),

@@ -62,6 +62,30 @@ TEST_CASE("replicas of TorchTitan that share nothing reduce in buckets", "[confi
   CHECK(value(parallelism("tensor_parallel_degree = 8\n"), "precision") == "fp32");
 }
 
+// FSDP's CPUOffloadPolicy, and casts of weights to 8 bits before they are gathered.
+TEST_CASE("what FSDP leaves to hosts or gathers in 8 bits is taken over", "[config][offload]") {
+  const auto read = [](const std::string& training, const std::string& rest) {
+    return read_text("[training]\nlocal_batch_size = 1\nseq_len = 1024\n" + training +
+                         "[activation_checkpoint]\nmode = \"none\"\n[parallelism]\n" + rest,
+                     "t.toml", 8);
+  };
+  const std::string offload = "enable_cpu_offload = true\n";
+  const ImportedTraining shards = read(offload, "data_parallel_shard_degree = 8\n");
+  CHECK(load_training(shards.training).offload == Offload{.optimizer = 1, .gradients = true, .parameters = true});
+  CHECK(shards.unheeded.empty());
+  const ImportedTraining alone = read(offload, "data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n");
+  CHECK_FALSE(load_training(alone.training).offload.on());
+  REQUIRE(alone.unheeded.size() == 1);
+  CHECK_THAT(alone.unheeded.front(), Catch::StartsWith("training.enable_cpu_offload"));
+  const std::string eight = "[model]\nconverters = [\"float8\"]\n[float8]\nenable_fsdp_float8_all_gather = true\n";
+  const ImportedTraining gathered = read("", "data_parallel_shard_degree = 8\n" + eight);
+  CHECK(value(gathered, "fp8") == "tensorwise");
+  CHECK(value(gathered, "parallel.quantized_weights") == "fp8");
+  CHECK(value(read("", "data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n" + eight),
+              "parallel.quantized_weights")
+            .empty());
+}
+
 TEST_CASE("contexts and experts of TorchTitan are told as any degree", "[config]") {
   const ImportedTraining read =
       parallelism("context_parallel_degree = 2\nexpert_parallel_degree = 4\nexpert_tensor_parallel_degree = 1\n");

@@ -85,6 +85,42 @@ TEST_CASE("clipping reads gradients for their norm, and reads and writes them to
   CHECK(clipping_times(training, 1e6, type).norm.value == near(1e-5 + 5e-4));
 }
 
+// 1000 parameters in bf16 with Adam, four replicas that share states: of 250 of them the host has 12 B of states and 2
+// of gradients, reads both, writes states and weights, with 15 operations each.
+TEST_CASE("what the host steps and holds", "[cost][memory][offload]") {
+  Training training = training_of("adam", Precision::bf16);
+  training.sharding = {.zero = Zero::states, .replicas = 4};
+  training.offload.optimizer = 1;
+  const HostStep step = host_step(training, 1000);
+  CHECK(step.gradients.value == 250 * 2);
+  CHECK(step.weights.value == 250 * 2);
+  CHECK(step.moved.value == 250 * (2 + 2 * 12 + 2));
+  CHECK(step.work == 250 * 15);
+  CHECK(host_bytes(training, 1000).value == 250 * (12 + 2));
+  const DeviceType type = test::round_device();
+  CHECK(optimizer_time(training, 1000, type).value == 0);
+  const auto of_stage = [&] { return stage_memory(training, 1000, {}, Bytes{0}, Bytes{0}, Recompute::none); };
+  CHECK(of_stage().optimizer.value == 0);
+  CHECK(of_stage().weights.value == 2000);
+  training.offload.optimizer = 0.5;
+  CHECK(host_step(training, 1000).moved.value == 125 * 28);
+  CHECK(host_bytes(training, 1000).value == 125 * 14);
+  CHECK(of_stage().optimizer.value == 125 * 12);
+  CHECK(optimizer_time(training, 1000, type).value == near(0.5 + 125 * 30 / 10.0));
+  // Single precision has no master weights: the host keeps the weights, and reads and writes them.
+  training.precision = Precision::fp32;
+  CHECK(host_step(training, 1000).moved.value == 125 * (4 + 2 * 8 + 2 * 4));
+  CHECK(host_bytes(training, 1000).value == 125 * (8 + 4 + 4));
+  // Weights that rest there are not copied back after the step.
+  training.precision = Precision::bf16;
+  training.sharding.zero = Zero::weights;
+  training.offload = {.optimizer = 1, .gradients = true, .parameters = true};
+  CHECK(host_step(training, 1000).weights.value == 0);
+  CHECK(host_bytes(training, 1000).value == 250 * (12 + 2 + 2));
+  CHECK(of_stage().weights.value == 0);
+  CHECK(of_stage().gradients.value == 0);
+}
+
 TEST_CASE("what is held beside tensors, and what it leaves for them", "[cost][memory]") {
   const MemoryReserve reserve{.context = Bytes{100}, .communicator = Bytes{7}, .fragmentation = 0.25};
   CHECK(reserve.with(Bytes{1000}, Bytes{14}).value == 1000 * 1.25 + 100 + 14);

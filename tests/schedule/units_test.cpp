@@ -22,6 +22,9 @@ struct Shared {
   std::string schedule = "1f1b";
   int micro_batches = 1;
   Sharding sharding{.zero = Zero::weights};
+  double dequantize = 0; // seconds after a gather
+  double leave = 0;      // seconds of a unit's activations, each way
+  double from_host = 0;  // seconds of a replica's part of a unit's weights
 };
 
 struct SharedRun {
@@ -47,7 +50,15 @@ SharedRun run(const Shared& shared) {
   const double bytes = 1000.0 * shared.sharing / (shared.sharing - 1); // that take a second
   for (std::size_t u = 0; u < kUnits; ++u) {
     stage.units.push_back({u, u + 1, Bytes{bytes * shared.gather}, Bytes{bytes * shared.reduce}});
+    stage.units.back().stash = Bytes{1000 * shared.leave};
+    if (shared.dequantize > 0) {
+      stage.kernels.push_back({.after_gather = Seconds{shared.dequantize}});
+    }
   }
+  const double part = bytes * shared.gather / shared.sharing; // of a unit's weights, from the host
+  const BytesPerSecond down{1000}, up{shared.from_host > 0 ? part / shared.from_host : 1000};
+  const auto host =
+      std::make_shared<const HostCost>(HostCost{.to_host = {{}, {}, down}, .from_host = {{}, {}, up}, .memory = down});
   const std::vector<double> equal(kUnits, 1.0 / kUnits);
   stage.unit_parts = {equal, equal, equal, equal, equal};
   for (int i = 0; i < shared.replicas; ++i) {
@@ -56,6 +67,7 @@ SharedRun run(const Shared& shared) {
     replica.forward = Seconds{kUnits};
     replica.backward_input = replica.backward_weight = Seconds{kUnits / 2.0};
     replica.recompute = Seconds{shared.recompute * kUnits};
+    replica.host = host;
     stage.replicas.push_back(replica);
   }
   Schedule schedule = test::schedule_of(shared.schedule, 1, shared.micro_batches);
@@ -66,12 +78,14 @@ SharedRun run(const Shared& shared) {
   SharedRun result{make_star_platform({}, shared.replicas, BytesPerSecond{1000}, Seconds{0}), {}, {}};
   Router router(result.platform);
   const std::vector<int> rank_of(shared.replicas, 0);
-  result.graph = make_task_graph({.cost = cost,
-                                  .schedule = schedule,
-                                  .router = router,
-                                  .all_reduce = "ring",
-                                  .sharding = shared.sharding,
-                                  .rank_of = rank_of});
+  result.graph = make_task_graph(
+      {.cost = cost,
+       .schedule = schedule,
+       .router = router,
+       .all_reduce = "ring",
+       .sharding = shared.sharding,
+       .offload = {.parameters = shared.from_host > 0, .activations = shared.leave > 0 ? kAllBlocks : 0},
+       .rank_of = rank_of});
   const ReplayRequest request{result.graph, result.platform, 4};
   result.timeline = replay_analytic({&request, 1}).front();
   return result;
@@ -174,6 +188,53 @@ TEST_CASE("split backwards gather for inputs and reduce after weights", "[schedu
   CHECK(one.count(TaskKind::reduce_scatter) == 3 * kUnits);
 }
 
+// Four replicas, two of which share each second copy.
+TEST_CASE("backwards gather from a second copy among those that share it", "[schedule][units][zero++]") {
+  constexpr int m = 3;
+  Shared shared{.replicas = 4, .sharing = 4, .gather = 0.75, .micro_batches = m};
+  shared.sharding.secondary = 2;
+  const SharedRun two = run(shared);
+  CHECK(two.count(TaskKind::all_gather) == m * (kUnits + 2 * (kUnits - 1)));
+  // Without prefetch each gather is waited for: 3/4 of a unit over each link takes 0.75 s, half of it 0.5.
+  shared.sharding.prefetch = 0;
+  CHECK(run(shared).iteration() == near(m * (2 * kUnits + kUnits * 0.75 + (kUnits - 1) * 0.5)));
+}
+
+// Seven gathers; what makes weights into numbers to compute with is the device's own time.
+TEST_CASE("gathered weights are dequantized before they are used", "[schedule][units][zero++]") {
+  const SharedRun one = run({.gather = 0.25, .dequantize = 0.125});
+  std::string order;
+  for (const TaskId task : one.graph.program_of(0)) {
+    const TaskKind kind = one.graph.works[one.graph.work[task]].kind;
+    order += kind == TaskKind::optimizer ? "" : std::string(1, kTaskLetters[static_cast<std::size_t>(kind)]);
+  }
+  CHECK(order == "QFQFQFQFBQBQBQB");
+  CHECK(one.iteration() == near(0.25 + 2 * kUnits + 7 * 0.125)); // gathers but the first are hidden
+}
+
+// F0 … F3 and B3 … B0 take a second each. Activations of F3 are needed at once and stay.
+TEST_CASE("activations leave after their forward and are back before their backward", "[schedule][units][offload]") {
+  const auto iteration = [](double leave) { return run({.leave = leave}).iteration(); };
+  const SharedRun one = run({.leave = 0.5});
+  CHECK(one.count(TaskKind::to_host) == 2 * (kUnits - 1)); // of two replicas
+  CHECK(one.count(TaskKind::from_host) == 2 * (kUnits - 1));
+  CHECK(iteration(0.5) == near(2 * kUnits)); // hidden
+  // Those of F0 are away at 3, when F2 starts, one second late; those of F1 at 5, when F3 starts; those of F2 at 7, and
+  // B3, which starts at 6, waits. They are back at 9; B2 runs until 10, when those of F1, which may come from the end
+  // of B3 at 8 on, have been coming since 9 and are back at 11; B1 runs until 12, and those of F0 are back at 13.
+  CHECK(iteration(2) == near(14));
+}
+
+// A replica's half of a unit's weights comes before it is gathered, with one unit's start ahead.
+TEST_CASE("weights that rest with hosts come before they are gathered", "[schedule][units][offload]") {
+  const SharedRun one = run({.gather = 0.25, .from_host = 0.5});
+  CHECK(one.count(TaskKind::from_host) == 2 * (2 * kUnits - 1));
+  CHECK(one.iteration() == near(0.5 + 0.25 + 2 * kUnits));
+  CHECK(
+      run({.gather = 0.25, .sharding = weights(Reshard::after_forward, Reduce::each_micro_batch, 0), .from_host = 0.5})
+          .iteration() == near(7 * 0.75 + 2 * kUnits));
+}
+
 // The estimate of planners follows the same rules without a graph.
 TEST_CASE("the closed form of units is their replay", "[schedule][units]") {
   for (const ReshardRow& reshard : kReshards) {
@@ -192,9 +253,39 @@ TEST_CASE("the closed form of units is their replay", "[schedule][units]") {
                                           .iteration();
               const std::vector<UnitSeconds> units(
                   kUnits, {Seconds{1}, Seconds{recompute}, Seconds{1}, Seconds{gather}, Seconds{reducing}});
-              CHECK(seconds_of_units(sharding, units, m).value == near(replayed));
+              CHECK(seconds_of_units(sharding, units, m, sharding.parts_weights()).value == near(replayed));
             }
           }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the closed form of what is dequantized and leaves is its replay", "[schedule][units][offload][zero++]") {
+  for (const double dequantize : {0.0, 0.2}) {
+    for (const double leave : {0.0, 0.4, 1.7, 3.0}) {
+      for (const double recompute : {0.0, 1.0}) {
+        for (const int m : {1, 2, 4}) {
+          CAPTURE(dequantize, leave, recompute, m);
+          const Sharding sharding = weights(Reshard::after_forward);
+          const double replayed = run({.gather = 0.6,
+                                       .reduce = 0.3,
+                                       .recompute = recompute,
+                                       .micro_batches = m,
+                                       .sharding = sharding,
+                                       .dequantize = dequantize,
+                                       .leave = leave})
+                                      .iteration();
+          const std::vector<UnitSeconds> units(kUnits, {.forward = Seconds{1},
+                                                        .recompute = Seconds{recompute},
+                                                        .backward = Seconds{1},
+                                                        .gather = Seconds{0.6},
+                                                        .reduce = Seconds{0.3},
+                                                        .dequantize = Seconds{dequantize},
+                                                        .leave = Seconds{leave},
+                                                        .arrive = Seconds{leave}});
+          CHECK(seconds_of_units(sharding, units, m, true).value == near(replayed));
         }
       }
     }

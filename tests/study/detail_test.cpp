@@ -50,6 +50,7 @@ TEST_CASE("with every exchange a task, a run is what it is with passes as blocks
         std::string("parallel: {context: 4, pipeline: 2, context_rule: both, context_heads: 2, zero: 1}"),
         std::string("parallel: {tensor: 2, pipeline: 2, zero: 3, reshard: after-forward}"),
         std::string("parallel: {tensor: 2, pipeline: 2, zero: 3}, recompute: blocks, gradient_bucket: none"),
+        std::string("parallel: {tensor: 2, pipeline: 2, zero: 1}, offload: {optimizer: 1, gradients: true}"),
         degrees + ", step: local"}) {
     CAPTURE(training);
     check_alike(compared("blocks", training, "analytic"), compared("all", training, "analytic"));

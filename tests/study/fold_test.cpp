@@ -129,6 +129,34 @@ TEST_CASE("a hundred random plans with stragglers come to the same with and with
   CHECK(split_runs >= 10);
 }
 
+// Devices of a node copy over one uplink and share their host; replicas that lie across nodes do so alike.
+TEST_CASE("what is left to hosts comes to the same with and without folding", "[study][fold][offload]") {
+  const auto offloads = std::array{"{optimizer: 1}", "{optimizer: 0.5, gradients: true}",
+                                   "{optimizer: 1, gradients: true, activations: all}"};
+  const auto engines = std::array{"simgrid", "analytic", "simgrid-full"};
+  std::mt19937 random(3);
+  int folded_runs = 0;
+  for (int draw = 0; draw < 12; ++draw) {
+    const int nodes = 4, devices = 2 << (random() % 2);
+    std::vector<Setting> settings = random_cluster(random, nodes, devices);
+    const std::string text =
+        folded_study(random_degrees(random, nodes * devices, devices), "1f1b", any_of(engines, random));
+    settings.push_back({"training.offload", any_of(offloads, random)});
+    std::string told = text;
+    for (const Setting& setting : settings) {
+      told += setting.key + "=" + setting.value + "\n";
+    }
+    INFO(told);
+    const std::vector<Run> folded = compare_text(text, settings).comparison.runs;
+    settings.push_back({"unfold", "true"});
+    const std::vector<Run> unfolded = compare_text(text, settings).comparison.runs;
+    REQUIRE(folded.size() == 1);
+    check_same_figures(folded.front(), unfolded.front());
+    folded_runs += folded.front().feasible && folded.front().folded_replicas > 1 ? 1 : 0;
+  }
+  CHECK(folded_runs >= 4);
+}
+
 const Run& only(const ComparisonResult& result) {
   REQUIRE(result.comparison.runs.size() == 1);
   REQUIRE(result.comparison.runs.front().feasible);

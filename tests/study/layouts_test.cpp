@@ -33,6 +33,9 @@ const std::vector<std::string> kLayouts = {
     "{context: 4, context_rule: all-to-all, pipeline: 2, zero: 1}",
     "{tensor: 2, sequence: true, data: 2, zero: 3}",
     "{data: 4, zero: 3, shard: 2, reshard: after-forward, reduce: each-micro-batch, prefetch: 2}",
+    "{data: 8, zero: 3, quantized_weights: int8, hpz_partition_size: 2, quantized_gradients: true}",
+    "{tensor: 2, data: 2, zero: 3}, offload: {optimizer: 1, gradients: true, parameters: true}",
+    "{tensor: 2, data: 2, zero: 1}, offload: {optimizer: 0.5, gradients: true}",
 };
 const std::vector<std::string> kRecomputes = {"none", "full", "{kinds: [attention, elementwise], when: lazy}"};
 

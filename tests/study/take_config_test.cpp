@@ -54,6 +54,42 @@ TEST_CASE("what the study says itself goes before its configuration", "[study][c
   CHECK(training.precision == Precision::bf16);
 }
 
+// ZeRO-Offload, ZeRO-Infinity and ZeRO++ are those of stage 3; with stage 1 and 2 only the optimiser's part is.
+TEST_CASE("what DeepSpeed leaves to hosts and makes smaller is taken over", "[study][config]") {
+  const auto read = [](const std::string& zero) {
+    return deepspeed("{\"train_batch_size\": 8, \"bf16\": {\"enabled\": true}, \"zero_optimization\": {" + zero + "}}");
+  };
+  const std::string all =
+      R"("offload_optimizer": {"device": "cpu", "pin_memory": true}, "offload_param": {"device": "cpu"})";
+  const std::string plus =
+      R"(, "zero_quantized_weights": true, "zero_quantized_gradients": true, "zero_hpz_partition_size": 4)";
+  const ImportedTraining third = read("\"stage\": 3, " + all + plus);
+  const Training training = load_training(third.training);
+  CHECK(training.offload == Offload{.optimizer = 1, .gradients = true, .parameters = true});
+  const ShardingRule& rule = training.parallel->sharding;
+  CHECK(rule.quantized_weights == QuantizedWeights::int8);
+  CHECK(rule.quantized_gradients);
+  CHECK(rule.secondary == 4);
+  CHECK(third.unheeded.empty());
+  const ImportedTraining first = read("\"stage\": 1, " + all + plus);
+  CHECK(load_training(first.training).offload == Offload{.optimizer = 1, .gradients = true});
+  CHECK(first.unheeded == std::vector<std::string>{"zero_optimization.offload_param",
+                                                   "zero_optimization.zero_quantized_weights",
+                                                   "zero_optimization.zero_quantized_gradients",
+                                                   "zero_optimization.zero_hpz_partition_size"});
+  const ImportedTraining part = read(R"("stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.25})");
+  CHECK(load_training(part.training).offload == Offload{.optimizer = 0.25, .gradients = true});
+  // Disks are not modelled; a group of one keeps no second copy.
+  const ImportedTraining disk =
+      read(R"("stage": 3, "offload_optimizer": {"device": "nvme"}, "zero_hpz_partition_size": 1)");
+  CHECK_FALSE(load_training(disk.training).offload.on());
+  CHECK(load_training(disk.training).parallel->sharding.secondary == 0);
+  CHECK(disk.unheeded == std::vector<std::string>{"zero_optimization.offload_optimizer"});
+  CHECK_THAT(refusal(R"({"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu",
+                         "ratio": 2}}})"),
+             Catch::Contains("'ratio' must be") && Catch::Contains("0 to 1"));
+}
+
 TEST_CASE("DeepSpeed's own defaults hold where its file is silent", "[study][config]") {
   const auto value = [](const std::string& config, const std::string& key) {
     const ImportedTraining read = deepspeed(config);

@@ -56,6 +56,9 @@ PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_st
                      "a real run gathers no weights and reduces no gradients unit by unit; "
                      "allowed: zero 0, or zero 1 with 'gather: after-step'");
   }
+  if (ready.study.training.offload.on()) {
+    throw InputError({"training.offload", 0, 0}, "a real run leaves nothing to hosts; allowed: no 'offload'");
+  }
   if (ready.study.training.fp8->products) {
     throw InputError({"training.fp8", 0, 0}, "a real run has no products in 8 bits; allowed: none");
   }

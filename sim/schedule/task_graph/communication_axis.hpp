@@ -40,7 +40,7 @@ constexpr CommunicationAxis communication_axis(Axis axis) {
   }
 }
 
-/// The axis of what a work sends; none for computations, joins and what a loader does.
+/// The axis of what a work sends; none for computations, joins, what a loader does and what is left to hosts.
 inline std::optional<CommunicationAxis> axis_of(const Work& work) {
   if (!work.transfers()) {
     return std::nullopt;

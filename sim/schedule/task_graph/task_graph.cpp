@@ -27,6 +27,11 @@ TaskGraph TaskGraphBuilder::build() {
   if (has_units()) {
     share_units();
   }
+  if (request_.offload.on()) {
+    leave_to_hosts();
+  }
+  order_queues();
+  insert_into_programs();
   if (request_.blocking_sends) {
     block_sends();
   }

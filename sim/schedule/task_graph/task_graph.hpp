@@ -173,6 +173,7 @@ struct TaskGraphRequest {
   ExchangeTasks exchanges = ExchangeTasks::none;
   double most_tasks = 4e7;           ///< beyond it no exchange is a task; some 100 B each
   Sharding sharding = {};            ///< what replicas share
+  Offload offload = {};              ///< what devices leave to their hosts
   bool clips_gradients = false;      ///< behind a barrier: by the norm over all devices, as ClippingTimes says
   MemoryReserve reserve = {};        ///< what devices hold beside tensors
   FusedPart fused = nullptr;         ///< empty: 1 for all pairs

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -46,6 +47,8 @@ private:
     TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
     TaskId norm = kNone;                  // of its gradients, where they are clipped
     TaskId last = kNone;                  // task after which the stage's gradients are complete
+    TaskId host_step = kNone;             // of what the host steps
+    TaskId landed = kNone;                // takes no time: when the host's weights are back
     std::vector<TaskId> parts;            // tasks of the last backward, one per bucket of gradients; empty: undivided
     std::int32_t group_leg = -1;          // as in Work
     std::int32_t passes = -1;             // the first of the replica's among the passes; -1: it exchanges nothing
@@ -54,6 +57,7 @@ private:
     // Where passes are divided into units: [UnitPass], the blocks that follow the first one, as they run.
     std::array<std::vector<TaskId>, 4> later_units;
 
+    TaskId stepped() const { return landed != kNone ? landed : optimizer; }
     std::int32_t place(std::int32_t micro_batch) const {
       return turns != nullptr ? turns->place[micro_batch] : micro_batch;
     }
@@ -180,8 +184,10 @@ private:
   Reduction reduce_dense_and_experts(int stage, const Reducers& dense, const std::vector<Reducers>& experts,
                                      const GradientBucket& bytes, const std::vector<TaskId>& made, int steps);
   Reducers reducers_among(int stage, const std::vector<std::size_t>& members, TaskKind kind) const;
-  Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps);
-  void add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps);
+  Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps,
+                          Seconds kernels = Seconds{0});
+  void add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps,
+                 Seconds kernels);
   void add_hops(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps);
   void follow_itself(const Reduction& reduction, int steps);
   void overlap_iterations();
@@ -195,22 +201,50 @@ private:
   void divide_block(TaskId block, int count, std::vector<double> parts, bool backward, std::vector<TaskId>& later);
   TaskId write_units(TaskKind kind, ReplicaTasks& replica, std::int32_t micro_batch);
   void weave_recompute(std::size_t units);
+  TaskId last_of_unit(const ReplicaTasks& replica, std::size_t unit) const;
   TaskId reduced_by_unit(int stage, int rank);
   void list_unit_steps();
   std::vector<UnitStep> unit_steps(const std::vector<std::int32_t>& places) const;
   UnitPass completes() const { return request_.schedule.splits_backward ? UnitPass::weight : UnitPass::backward; }
+  // Time that a unit's kernels add to a collective.
+  using KernelTime = Seconds (*)(const UnitKernels& kernels);
   std::vector<Reduction> add_unit_collectives(int stage, const Reducers& reducers,
                                               const std::vector<std::int32_t>& steps, const std::vector<char>& chosen,
-                                              double part, Whose whose);
+                                              double part, Whose whose, KernelTime kernels = nullptr);
   void leave_out_empty(int stage, TaskKind kind, Whose whose, const std::vector<std::int32_t>& steps,
                        std::vector<char>& chosen) const;
-  void gather_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members, Whose whose);
-  std::vector<Reduction> reduce_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members,
-                                      Whose whose);
-  std::vector<Reduction> share_among(int stage, int rank, const std::vector<std::size_t>& members, Whose whose);
+  void gather_units(int stage, const std::vector<std::size_t>& all, Whose whose, const std::vector<char>& gathers,
+                    bool again);
+  void use_gathered(int stage, const ReplicaTasks& replica, std::int32_t at, TaskId gathered);
+  void gather_for(int stage, const std::vector<std::size_t>& all, Whose whose);
+  std::vector<Reduction> reduce_in_two_hops(int stage, const std::vector<std::size_t>& all,
+                                            const std::vector<std::int32_t>& steps, const std::vector<char>& reduces,
+                                            Whose whose);
+  std::vector<Reduction> reduce_units(int stage, const std::vector<std::size_t>& all, Whose whose);
+  std::vector<Reduction> share_among(int stage, int rank, const std::vector<std::size_t>& members, Whose whose,
+                                     bool leaves);
   void share_experts(int stage, int rank);
   void add_up_groups(int stage, int rank, const std::vector<std::vector<Reduction>>& of_groups);
   void share_units();
+  void share_stage(int stage);
+  void order_queues();
+  void insert_into_programs();
+
+  // task_graph_offload.cpp: what devices leave to their hosts
+  const HostCost* host_of(int stage, std::size_t device) const {
+    return cost_.stages[stage].replicas[device].host.get();
+  }
+  TaskId add_copy(TaskKind kind, int stage, std::size_t device, Bytes bytes, int count = 1);
+  void queue_copy(TaskKind kind, int stage, std::size_t device, std::int32_t place, TaskId copy);
+  bool leaves_by_unit(int stage) const;
+  void write_host_step(int stage, ReplicaTasks& replica);
+  void step_on_host(int stage, std::size_t device, TaskId complete, TaskId barrier);
+  void leave_bucket(int stage, std::size_t device, std::size_t bucket, TaskId reduced);
+  void leave_gradients(int stage, std::size_t device, const std::vector<TaskId>& reduced, double part, Whose whose);
+  TaskId fetch_weights(int stage, std::size_t device, std::size_t step, double part, Whose whose, TaskId gather);
+  void run_alone(int stage, std::size_t device, Whose whose);
+  void leave_activations(int stage, std::size_t device);
+  void leave_to_hosts();
 
   // task_graph_loading.cpp: what loads batches for the first stage
   void load_batches(const Loading& loading);
@@ -233,6 +267,9 @@ private:
   std::map<std::pair<int, int>, TaskId> reduced_by_unit_;          // stage, rank -> the join of all reductions
   // What a device sends in its name of one kind, with the place in its program that it belongs to.
   std::map<std::pair<int, TaskKind>, std::vector<std::pair<std::int32_t, Reduction>>> queues_;
+  static constexpr std::int32_t kLastPlace = std::numeric_limits<std::int32_t>::max(); // behind the program
+  std::vector<std::pair<std::int32_t, TaskId>> insertions_;    // (place in graph_.program, task that stands before it)
+  std::map<std::pair<int, TaskKind>, std::int32_t> copy_legs_; // of devices: their legs among graph_.legs
   std::vector<EdgeRun> edge_runs_;
   std::map<std::vector<std::int32_t>, std::int32_t> members_; // the place of each list in TaskGraph::members
   std::vector<std::pair<TaskId, TaskId>> fused_;              // (task, the next one, fused with it), program by program

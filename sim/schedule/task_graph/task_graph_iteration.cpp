@@ -24,6 +24,8 @@ CollectiveKind collective_of(TaskKind kind) {
     return CollectiveKind::reduce_scatter;
   case TaskKind::all_gather:
     return CollectiveKind::all_gather;
+  case TaskKind::all_to_all:
+    return CollectiveKind::all_to_all;
   default:
     return CollectiveKind::all_reduce;
   }
@@ -55,6 +57,9 @@ void TaskGraphBuilder::finish_iteration() {
           edge_runs_.push_back({barrier, replica.optimizer, 1});
         } else if (reduced != kNone) {
           edge_runs_.push_back({reduced, replica.optimizer, steps});
+        }
+        if (replica.host_step != kNone) {
+          step_on_host(s, i, reduced != kNone ? reduced : replica.last, barrier);
         }
       }
       if (replicated && request_.sharding.on() && !request_.sharding.gathers_units()) {
@@ -146,7 +151,9 @@ TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_among(int stage, const std
     reducers.replicas.push_back(&replicas_[stage][member]);
   }
   if (request_.all_reduce != kHopByHop.name) {
-    reducers.ways = ways_of(collective_of(kind), devices, request_.router, request_.all_reduce);
+    const bool by_name = kind != TaskKind::all_to_all; // names are of algorithms that reduce
+    reducers.ways = ways_of(collective_of(kind), devices, request_.router,
+                            by_name ? request_.all_reduce : kAllReduces.front().name);
   }
   return reducers;
 }
@@ -192,7 +199,7 @@ TaskGraphBuilder::Reduction TaskGraphBuilder::reduce_dense_and_experts(int stage
 // Returns the block of the joins at the end.
 TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
   const StageCost& cost = cost_.stages[stage];
-  if (!cost.units.empty()) {
+  if (cost.shares_units()) {
     return reduced_by_unit(stage, rank);
   }
   const TaskKind kind = request_.sharding.on() ? TaskKind::reduce_scatter : TaskKind::all_reduce;
@@ -219,6 +226,9 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
       made.push_back(all.end);
     }
     const Reduction one = reduce_dense_and_experts(stage, reducers, experts, cost.buckets[k], made, 1);
+    for (const ReplicaTasks* replica : reducers.replicas) {
+      leave_bucket(stage, static_cast<std::size_t>(replica - replicas_[stage].data()), k, one.end);
+    }
     all = {k > 0 ? all.begin : one.begin, one.end};
   }
   follow_itself(all, 1);
@@ -231,7 +241,7 @@ void TaskGraphBuilder::gather_parameters(int stage, int rank) {
   const Reducers reducers = reducers_of(stage, rank, TaskKind::all_gather);
   std::vector<TaskId> made;
   for (const ReplicaTasks* replica : reducers.replicas) {
-    made.push_back(replica->optimizer);
+    made.push_back(replica->stepped());
   }
   const StageCost& cost = cost_.stages[stage];
   const Bytes weights = cost.replicas.front().memory.weights;
@@ -252,22 +262,24 @@ void TaskGraphBuilder::follow_itself(const Reduction& reduction, int steps) {
   }
 }
 
-// Adds what reduces or gathers so many bytes once all of `made` have ended, between two joins.
+// Adds what reduces or gathers so many bytes once all of `made` have ended, between two joins. `kernels`: what its own
+// stream does before and after.
 TaskGraphBuilder::Reduction TaskGraphBuilder::add_reduction(int stage, const Reducers& reducers, Bytes bytes,
-                                                            const std::vector<TaskId>& made, int steps) {
+                                                            const std::vector<TaskId>& made, int steps,
+                                                            Seconds kernels) {
   const TaskId begin = add_join(reducers.kind, steps);
   const Reduction reduction{begin, add_join(reducers.kind, steps)};
   for (const TaskId task : made) {
     edge_runs_.push_back({task, begin, steps});
   }
   reducers.ways.empty() ? add_hops(stage, reducers, bytes, reduction, steps)
-                        : add_flows(stage, reducers, bytes, reduction, steps);
+                        : add_flows(stage, reducers, bytes, reduction, steps, kernels);
   return reduction;
 }
 
 // The flows of the fastest way, one after the other.
 void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction,
-                                 int steps) {
+                                 int steps, Seconds kernels) {
   std::vector<std::int32_t> devices;
   for (const ReplicaTasks* replica : reducers.replicas) {
     devices.push_back(replica->device);
@@ -277,6 +289,9 @@ void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes byte
   for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes).flows) {
     const auto leg = static_cast<std::int32_t>(graph_.legs.size());
     Work work = work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, members, flow, bytes);
+    const Seconds own = std::exchange(kernels, Seconds{0}); // of the first flow
+    work.latency += own;
+    work.seconds += own;
     if (cost_.fold && reducers.alone) { // as a time, which no link can change
       graph_.folded.alone.emplace_back(static_cast<std::int32_t>(graph_.works.size()), flow.leg.links);
       work.latency = work.seconds;

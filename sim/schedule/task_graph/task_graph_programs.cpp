@@ -106,6 +106,15 @@ void TaskGraphBuilder::divide_last(ReplicaTasks& replica, const std::vector<Grad
   if (buckets.size() < 2 || request_.schedule.steps_each_micro_batch) {
     return;
   }
+  const int stage = graph_.works[graph_.work[replica.last]].stage;
+  if (const std::vector<ShardUnit>& units = cost_.stages[stage].units; !units.empty()) { // it is divided already
+    for (const GradientBucket& bucket : buckets) {
+      const auto first =
+          std::find_if(units.begin(), units.end(), [&](const ShardUnit& unit) { return bucket.first < unit.end; });
+      replica.parts.push_back(last_of_unit(replica, static_cast<std::size_t>(first - units.begin())));
+    }
+    return;
+  }
   Work work = graph_.works[graph_.work[replica.last]];
   const Seconds whole = work.seconds;
   const Bytes release = std::exchange(work.release, Bytes{0});
@@ -154,6 +163,9 @@ void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
   replica.optimizer = add(step, 1);
   set_ahead(replica.optimizer, steps_late() ? -1 : 0);
   graph_.program.push_back(replica.optimizer);
+  if (cost.host != nullptr && cost.host->moved.value > 0) {
+    write_host_step(stage, replica);
+  }
 }
 
 // Adds what reads a replica's gradients for their norm at this point of the program: the first part of its step.

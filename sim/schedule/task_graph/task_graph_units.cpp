@@ -2,6 +2,7 @@
 // it, and its gradients are reduced after it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_set>
 
@@ -112,7 +113,8 @@ TaskId TaskGraphBuilder::write_units(TaskKind kind, ReplicaTasks& replica, std::
   }
   const std::size_t units = replica.later_units[pass].size() + 1;
   const bool again = !replica.recomputed.empty() && replica.recomputed[micro_batch] >= 0;
-  if (kind == TaskKind::backward && again && request_.sharding.parts_weights() && program.size() >= 2 * units &&
+  const bool weaves = request_.sharding.parts_weights() || request_.offload.activations > 0;
+  if (kind == TaskKind::backward && again && weaves && program.size() >= 2 * units &&
       program[program.size() - 2 * units] == task_of(replica, TaskKind::recompute, micro_batch)) {
     weave_recompute(units);
   }
@@ -139,6 +141,15 @@ void TaskGraphBuilder::weave_recompute(std::size_t units) {
       before = task;
     }
   }
+}
+
+// A unit's task among those of the pass that completes gradients and ends with the replica's last task so far.
+TaskId TaskGraphBuilder::last_of_unit(const ReplicaTasks& replica, std::size_t unit) const {
+  const std::vector<TaskId>& later = replica.later_units[static_cast<std::size_t>(completes())];
+  const TaskId block = completes() == UnitPass::weight ? replica.weight : replica.backward;
+  const TaskId place = replica.last - (later.empty() ? block : later.back());
+  const std::size_t before = later.size() - unit; // of the pass: the last unit runs first
+  return (before == 0 ? block : later[before - 1]) + place;
 }
 
 // Joins what reduces a stage's gradients by unit, for shards of one rank.
@@ -192,22 +203,26 @@ Bytes bytes_of(const ShardUnit& unit, TaskKind kind, bool of_experts) {
   return of_experts ? unit.expert_gradients : unit.gradients;
 }
 
+// The part of these bytes that is sent.
+double sent_part(const ShardUnit& unit, TaskKind kind) {
+  return kind == TaskKind::all_gather ? unit.gathered : kind == TaskKind::all_to_all ? unit.reduced : 1;
+}
+
 } // namespace
 
-// Experts: not those steps whose unit has none.
+// Not those steps whose unit has nothing to send.
 void TaskGraphBuilder::leave_out_empty(int stage, TaskKind kind, Whose whose, const std::vector<std::int32_t>& steps,
                                        std::vector<char>& chosen) const {
-  for (std::size_t n = 0; n < steps.size() && whose == Whose::experts; ++n) {
+  for (std::size_t n = 0; n < steps.size(); ++n) {
     const ShardUnit& unit = cost_.stages[stage].units[unit_of_[graph_.program[steps[n]]]];
-    chosen[n] = bytes_of(unit, kind, true).value > 0 ? chosen[n] : 0;
+    chosen[n] = bytes_of(unit, kind, whose == Whose::experts).value > 0 ? chosen[n] : 0;
   }
 }
 
 // The blocks of a group's collectives of one kind, [step]: from the join before it to the join after it.
-std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::add_unit_collectives(int stage, const Reducers& reducers,
-                                                                                const std::vector<std::int32_t>& steps,
-                                                                                const std::vector<char>& chosen,
-                                                                                double part, Whose whose) {
+std::vector<TaskGraphBuilder::Reduction>
+TaskGraphBuilder::add_unit_collectives(int stage, const Reducers& reducers, const std::vector<std::int32_t>& steps,
+                                       const std::vector<char>& chosen, double part, Whose whose, KernelTime kernels) {
   std::map<std::pair<std::int32_t, TaskKind>, std::vector<std::size_t>> alike; // unit, kind of the step -> steps
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (chosen[n] != 0) {
@@ -215,13 +230,16 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::add_unit_collectives(
       alike[{unit_of_[task], graph_.works[graph_.work[task]].kind}].push_back(n);
     }
   }
+  const StageCost& cost = cost_.stages[stage];
   std::vector<Reduction> made(steps.size(), {kNone, kNone});
   for (const auto& [key, numbers] : alike) {
-    const ShardUnit& unit = cost_.stages[stage].units[key.first];
-    const Bytes bytes = bytes_of(unit, reducers.kind, whose == Whose::experts) * part;
+    const ShardUnit& unit = cost.units[key.first];
+    const Bytes bytes =
+        bytes_of(unit, reducers.kind, whose == Whose::experts) * (sent_part(unit, reducers.kind) * part);
+    const Seconds own = kernels != nullptr && !cost.kernels.empty() ? kernels(cost.kernels[key.first]) : Seconds{0};
     const auto count = static_cast<int>(numbers.size());
     const auto begin = static_cast<TaskId>(graph_.work.size());
-    const Reduction blocks = add_reduction(stage, reducers, bytes, {}, count);
+    const Reduction blocks = add_reduction(stage, reducers, bytes, {}, count, own);
     for (int i = 0; i < count; ++i) {
       made[numbers[i]] = {blocks.begin + i, blocks.end + i};
       for (TaskId task = begin + i; task < graph_.tasks(); task += count) { // of each join and flow
@@ -232,13 +250,17 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::add_unit_collectives(
   return made;
 }
 
-// Gathers weights for the members of a group: a gather starts when each of them has so many steps left before it.
-void TaskGraphBuilder::gather_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members,
-                                    Whose whose) {
+// Gathers weights for a group: a gather starts when each of its members has so many steps left before it. `again`: from
+// the second copy.
+void TaskGraphBuilder::gather_units(int stage, const std::vector<std::size_t>& all, Whose whose,
+                                    const std::vector<char>& gathers, bool again) {
+  const Reducers reducers = reducers_among(stage, all, TaskKind::all_gather);
+  const std::vector<std::size_t> members = simulated_among(stage, all);
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-  std::vector<char> gathers = steps_that_gather(request_.sharding.reshard, unit_steps(steps));
-  leave_out_empty(stage, reducers.kind, whose, steps, gathers);
-  const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, gathers, 1, whose);
+  const KernelTime kernels = again ? KernelTime{[](const UnitKernels& of) { return of.before_second_gather; }}
+                                   : KernelTime{[](const UnitKernels& of) { return of.before_gather; }};
+  const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, gathers, 1, whose, kernels);
+  const double part = 1 / static_cast<double>(all.size());
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (gathers[n] == 0) {
       continue;
@@ -248,24 +270,119 @@ void TaskGraphBuilder::gather_units(int stage, const Reducers& reducers, const s
       const ReplicaTasks& replica = replicas_[stage][member];
       const std::int32_t at = unit_steps_[stage][member][n];
       const std::int32_t issue = at - 1 - request_.sharding.prefetch;
+      const TaskId begin = again ? made[n].begin : fetch_weights(stage, member, n, part, whose, made[n].begin);
       if (issue >= graph_.program_begin[replica.device]) {
-        edge_runs_.push_back({graph_.program[issue], made[n].begin, 1});
+        edge_runs_.push_back({graph_.program[issue], begin, 1});
       } else {
-        ties_.emplace_back(replica.optimizer, Tie{made[n].begin, 1, false});
+        ties_.emplace_back(replica.stepped(), Tie{begin, 1, false});
       }
-      edge_runs_.push_back({made[n].end, graph_.program[at], 1});
+      use_gathered(stage, replica, at, made[n].end);
     }
   }
 }
 
+// A step that needs gathered weights: after them, and after what makes them into numbers to compute with.
+void TaskGraphBuilder::use_gathered(int stage, const ReplicaTasks& replica, std::int32_t at, TaskId gathered) {
+  const TaskId step = graph_.program[at];
+  const std::vector<UnitKernels>& kernels = cost_.stages[stage].kernels;
+  const Seconds seconds = kernels.empty() ? Seconds{0} : kernels[unit_of_[step]].after_gather;
+  if (seconds.value == 0) {
+    edge_runs_.push_back({gathered, step, 1});
+    return;
+  }
+  const TaskId own = add(
+      {.kind = TaskKind::dequantize, .device = replica.device, .stage = stage, .to_stage = stage, .seconds = seconds},
+      1);
+  graph_.micro_batch[own] = graph_.micro_batch[step];
+  insertions_.emplace_back(at, own);
+  edge_runs_.push_back({gathered, own, 1});
+}
+
+// All that a group gathers: for forwards from all parts; for what follows, where each few replicas have a second copy,
+// among these.
+void TaskGraphBuilder::gather_for(int stage, const std::vector<std::size_t>& all, Whose whose) {
+  const std::vector<std::int32_t>& steps = unit_steps_[stage][simulated_among(stage, all).front()];
+  const std::vector<UnitStep> what = unit_steps(steps);
+  std::vector<char> gathers = steps_that_gather(request_.sharding.reshard, what);
+  leave_out_empty(stage, TaskKind::all_gather, whose, steps, gathers);
+  const auto secondary = static_cast<std::size_t>(request_.sharding.secondary);
+  if (secondary == 0) {
+    gather_units(stage, all, whose, gathers, false);
+    return;
+  }
+  std::vector<char> first = gathers, again = gathers;
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    (what[n].pass == UnitPass::forward ? again : first)[n] = 0;
+  }
+  gather_units(stage, all, whose, first, false);
+  for (std::size_t begin = 0; begin < all.size(); begin += secondary) {
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(begin);
+    gather_units(stage, {from, from + static_cast<std::ptrdiff_t>(secondary)}, whose, again, true);
+  }
+}
+
+// Two all-to-alls in place of a reduction: inside nodes, then between devices of nodes that have the same place there
+// (Wang et al. 2023, 3.3). A group inside one node, or of one device in each, has one of the two.
+std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_in_two_hops(int stage,
+                                                                              const std::vector<std::size_t>& all,
+                                                                              const std::vector<std::int32_t>& steps,
+                                                                              const std::vector<char>& reduces,
+                                                                              Whose whose) {
+  std::map<int, std::vector<std::size_t>> inside; // by node
+  for (const std::size_t member : all) {
+    inside[request_.router.platform().devices[cost_.stages[stage].device(member)].node].push_back(member);
+  }
+  const std::size_t places = inside.begin()->second.size();
+  const bool two = places > 1 && inside.size() > 1;
+  std::vector<Reduction> made(steps.size(), {kNone, kNone});
+  std::vector<TaskId> met(steps.size(), kNone); // between the hops
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    if (reduces[n] != 0) {
+      made[n] = {add_join(TaskKind::all_to_all, 1), add_join(TaskKind::all_to_all, 1)};
+      met[n] = two ? add_join(TaskKind::all_to_all, 1) : kNone;
+      for (const TaskId join : {made[n].begin, made[n].end, two ? met[n] : made[n].end}) {
+        graph_.micro_batch[join] = graph_.micro_batch[graph_.program[steps[n]]];
+      }
+    }
+  }
+  const auto add_hop = [&](const std::vector<std::size_t>& group, double part, KernelTime kernels, bool first) {
+    const Reducers reducers = reducers_among(stage, group, TaskKind::all_to_all);
+    const std::vector<Reduction> hop = add_unit_collectives(stage, reducers, steps, reduces, part, whose, kernels);
+    for (std::size_t n = 0; n < steps.size(); ++n) {
+      if (reduces[n] != 0) {
+        edge_runs_.push_back({first ? made[n].begin : met[n], hop[n].begin, 1});
+        edge_runs_.push_back({hop[n].end, first && two ? met[n] : made[n].end, 1});
+      }
+    }
+  };
+  const KernelTime outer = [](const UnitKernels& of) { return of.between + of.after_reduce; };
+  const KernelTime only = [](const UnitKernels& of) { return of.before_reduce + of.between + of.after_reduce; };
+  for (const auto& [node, group] : inside) {
+    if (places > 1) {
+      add_hop(group, 1, two ? KernelTime{[](const UnitKernels& of) { return of.before_reduce; }} : only, true);
+    }
+  }
+  for (std::size_t place = 0; place < places && inside.size() > 1; ++place) {
+    std::vector<std::size_t> group;
+    for (const auto& [node, members] : inside) {
+      group.push_back(members[place]);
+    }
+    add_hop(group, 1 / static_cast<double>(places), two ? outer : only, !two);
+  }
+  return made;
+}
+
 // Reduces gradients among the members of a group: at most two units' are complete and not yet reduced.
-std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stage, const Reducers& reducers,
-                                                                        const std::vector<std::size_t>& members,
+std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stage, const std::vector<std::size_t>& all,
                                                                         Whose whose) {
+  const Reducers reducers = reducers_among(stage, all, TaskKind::reduce_scatter);
+  const std::vector<std::size_t> members = simulated_among(stage, all);
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
   std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
   leave_out_empty(stage, reducers.kind, whose, steps, reduces);
-  std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, 1, whose);
+  std::vector<Reduction> made = request_.sharding.quantized_gradients
+                                    ? reduce_in_two_hops(stage, all, steps, reduces, whose)
+                                    : add_unit_collectives(stage, reducers, steps, reduces, 1, whose);
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (reduces[n] == 0) {
       continue;
@@ -283,6 +400,18 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stag
   return made;
 }
 
+namespace {
+
+// The tasks after which reductions have ended; -1 where there is none.
+template <class Reductions> std::vector<TaskId> ends_of(const Reductions& reductions) {
+  std::vector<TaskId> ends;
+  std::transform(reductions.begin(), reductions.end(), std::back_inserter(ends),
+                 [](const auto& reduction) { return reduction.end; });
+  return ends;
+}
+
+} // namespace
+
 // Where several groups hold the same (HSDP), each part is then added up over them.
 void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std::vector<Reduction>>& of_groups) {
   const auto degree = static_cast<std::size_t>(cost_.stages[stage].tensor_parallel);
@@ -291,6 +420,7 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
   for (const Reduction& reduction : of_groups.front()) {
     reduces.push_back(reduction.end != kNone ? 1 : 0);
   }
+  const double part = 1 / static_cast<double>(sharing);
   for (std::size_t place = 0; place < sharing; ++place) {
     std::vector<std::size_t> members;
     for (std::size_t group = 0; group < of_groups.size(); ++group) {
@@ -298,8 +428,7 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
     }
     const Reducers reducers = reducers_among(stage, members, TaskKind::all_reduce);
     const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-    const std::vector<Reduction> made =
-        add_unit_collectives(stage, reducers, steps, reduces, 1 / static_cast<double>(sharing), Whose::dense);
+    const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, part, Whose::dense);
     for (std::size_t n = 0; n < steps.size(); ++n) {
       if (reduces[n] == 0) {
         continue;
@@ -310,20 +439,28 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
       }
       edge_runs_.push_back({made[n].end, reduced_by_unit_.at({stage, rank}), 1});
     }
+    for (const std::size_t member : members) {
+      leave_gradients(stage, member, ends_of(made), part, Whose::dense);
+    }
   }
 }
 
-// What the members of a group gather and reduce, [step of the first]: its reductions.
+// What the members of a group gather and reduce, [step of the first]: its reductions. `leaves`: reduced gradients may
+// leave for the hosts.
 std::vector<TaskGraphBuilder::Reduction>
-TaskGraphBuilder::share_among(int stage, int rank, const std::vector<std::size_t>& members, Whose whose) {
+TaskGraphBuilder::share_among(int stage, int rank, const std::vector<std::size_t>& members, Whose whose, bool leaves) {
   if (request_.sharding.gathers_units()) {
-    gather_units(stage, reducers_among(stage, members, TaskKind::all_gather), simulated_among(stage, members), whose);
+    gather_for(stage, members, whose);
   }
-  std::vector<Reduction> reduced = reduce_units(stage, reducers_among(stage, members, TaskKind::reduce_scatter),
-                                                simulated_among(stage, members), whose);
+  std::vector<Reduction> reduced = reduce_units(stage, members, whose);
   for (const Reduction& one : reduced) {
     if (one.end != kNone) {
       edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});
+    }
+  }
+  for (const std::size_t member : simulated_among(stage, members)) {
+    if (leaves) {
+      leave_gradients(stage, member, ends_of(reduced), 1 / static_cast<double>(members.size()), whose);
     }
   }
   return reduced;
@@ -340,7 +477,9 @@ void TaskGraphBuilder::share_experts(int stage, int rank) {
       members.push_back(i);
     }
     if (members.size() > 1) {
-      share_among(stage, rank, members, Whose::experts);
+      share_among(stage, rank, members, Whose::experts, true);
+    } else {
+      run_alone(stage, members.front(), Whose::experts);
     }
   }
 }
@@ -349,31 +488,70 @@ void TaskGraphBuilder::share_experts(int stage, int rank) {
 void TaskGraphBuilder::share_units() {
   list_unit_steps();
   for (int s = 0; s < stages(); ++s) {
-    const StageCost& cost = cost_.stages[s];
-    const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
-    const auto sharing = static_cast<std::size_t>(cost.sharing);
-    const std::size_t groups = cost.units.empty() ? 0 : cost.size() / degree / sharing;
-    for (int rank = 0; groups > 0 && rank < cost.tensor_parallel; ++rank) {
-      std::vector<std::vector<Reduction>> of_groups;
-      for (std::size_t group = 0; group < groups; ++group) {
-        std::vector<std::size_t> members;
-        for (std::size_t place = 0; place < sharing; ++place) {
-          members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
-        }
-        of_groups.push_back(share_among(s, rank, members, Whose::dense));
-      }
-      share_experts(s, rank);
-      if (groups > 1) {
-        add_up_groups(s, rank, of_groups);
-      }
+    if (cost_.stages[s].shares_units()) {
+      share_stage(s);
     }
   }
-  for (auto& [key, queue] : queues_) { // a communicator does one at a time, in the order of its device
-    std::sort(queue.begin(), queue.end(), [](const auto& one, const auto& other) { return one.first < other.first; });
+}
+
+void TaskGraphBuilder::share_stage(int stage) {
+  const StageCost& cost = cost_.stages[stage];
+  const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
+  const auto sharing = static_cast<std::size_t>(cost.sharing);
+  const std::size_t groups = cost.size() / degree / sharing;
+  for (int rank = 0; rank < cost.tensor_parallel; ++rank) {
+    std::vector<std::vector<Reduction>> of_groups;
+    for (std::size_t group = 0; group < groups; ++group) {
+      std::vector<std::size_t> members;
+      for (std::size_t place = 0; place < sharing; ++place) {
+        members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
+      }
+      of_groups.push_back(share_among(stage, rank, members, Whose::dense, groups == 1));
+    }
+    share_experts(stage, rank);
+    if (groups > 1) {
+      add_up_groups(stage, rank, of_groups);
+    }
+  }
+}
+
+// A communicator, and each direction between a device and its host, does one at a time, in the order of its device.
+void TaskGraphBuilder::order_queues() {
+  for (auto& [key, queue] : queues_) {
+    std::stable_sort(queue.begin(), queue.end(),
+                     [](const auto& one, const auto& other) { return one.first < other.first; });
     for (std::size_t n = 1; n < queue.size(); ++n) {
       edge_runs_.push_back({queue[n - 1].second.end, queue[n].second.begin, 1});
     }
   }
+}
+
+// Writes the programs anew, with what was found to stand in them when they were written.
+void TaskGraphBuilder::insert_into_programs() {
+  if (insertions_.empty()) {
+    return;
+  }
+  std::stable_sort(insertions_.begin(), insertions_.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  std::vector<TaskId> program;
+  program.reserve(graph_.program.size() + insertions_.size());
+  std::vector<std::int32_t> begins;
+  auto next = insertions_.begin();
+  std::size_t device = 0;
+  for (std::int32_t at = 0; at <= static_cast<std::int32_t>(graph_.program.size()); ++at) {
+    while (device < graph_.program_begin.size() && graph_.program_begin[device] == at) {
+      begins.push_back(static_cast<std::int32_t>(program.size()));
+      ++device;
+    }
+    for (; next != insertions_.end() && next->first == at; ++next) {
+      program.push_back(next->second);
+    }
+    if (at < static_cast<std::int32_t>(graph_.program.size())) {
+      program.push_back(graph_.program[at]);
+    }
+  }
+  graph_.program = std::move(program);
+  graph_.program_begin = std::move(begins);
 }
 
 } // namespace stagecraft

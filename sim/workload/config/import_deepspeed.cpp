@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
+#include <string>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
@@ -182,6 +185,7 @@ private:
     }
     yaml::Map zero(*node, "zero_optimization");
     const int stage = zero.integer("stage", 0, static_cast<int>(Zero::weights), 0);
+    stage_ = stage;
     set("parallel.zero", std::to_string(stage), zero.where("stage"));
     const bool overlaps = zero.boolean("overlap_comm", stage == static_cast<int>(Zero::weights));
     constexpr double kBucket = 5e8; // elements
@@ -194,14 +198,60 @@ private:
     } else {
       set("gradient_bucket", "none", zero.where("stage"));
     }
+    if (stage > 0) {
+      read_offload(zero);
+    }
+    if (stage == static_cast<int>(Zero::weights)) {
+      read_zero_plus_plus(zero);
+    }
     for (const yaml::Node::Entry& entry : node->entries) {
-      const bool is_read = entry.key == "stage" || entry.key == "overlap_comm" || entry.key == "reduce_bucket_size";
-      if (!is_read && std::find(kHarmlessOfZero.begin(), kHarmlessOfZero.end(), entry.key) == kHarmlessOfZero.end()) {
-        const yaml::Node* device = entry.value.find("device");
-        if (device == nullptr || device->text != "none") { // nothing is put elsewhere
-          draft_.leave("zero_optimization." + excerpt(entry.key));
-        }
+      const yaml::Node* device = entry.value.find("device");
+      const bool is_off = device != nullptr && device->text == "none"; // nothing is put elsewhere
+      if (!is_off && taken_.count(entry.key) == 0 &&
+          std::find(kHarmlessOfZero.begin(), kHarmlessOfZero.end(), entry.key) == kHarmlessOfZero.end()) {
+        draft_.leave("zero_optimization." + excerpt(entry.key));
       }
+    }
+  }
+
+  // The host steps parameters, or with stage 3 a part of them, and their gradients go there as soon as they are
+  // reduced. With stage 3 it may keep weights too. What goes to disks ("nvme") is not taken over.
+  void read_offload(yaml::Map& zero) {
+    const yaml::Node* optimizer = zero.find("offload_optimizer");
+    const yaml::Node* device = optimizer != nullptr ? optimizer->find("device") : nullptr;
+    if (device == nullptr || device->text != "cpu") {
+      return;
+    }
+    taken_.insert("offload_optimizer");
+    constexpr yaml::Range kPart{0, 1, true, "0 to 1"};
+    const yaml::Node* ratio = optimizer->find("ratio");
+    const double part = ratio != nullptr ? yaml::number(*ratio, "ratio", kPart) : 1;
+    if (part == 0) {
+      return;
+    }
+    set("offload.optimizer", ratio != nullptr ? ratio->text : "1", ratio != nullptr ? ratio->where : device->where);
+    set("offload.gradients", "true", device->where);
+    const yaml::Node* weights = zero.find("offload_param");
+    const yaml::Node* place = weights != nullptr ? weights->find("device") : nullptr;
+    if (place != nullptr && place->text == "cpu" && part == 1 && stage_ == static_cast<int>(Zero::weights)) {
+      set("offload.parameters", "true", place->where);
+      taken_.insert("offload_param");
+    }
+  }
+
+  // Its group of one keeps no second copy.
+  void read_zero_plus_plus(yaml::Map& zero) {
+    for (const char* key : {"zero_quantized_weights", "zero_quantized_gradients", "zero_hpz_partition_size"}) {
+      taken_.insert(key);
+    }
+    if (zero.boolean("zero_quantized_weights", false)) {
+      set("parallel.quantized_weights", "int8", zero.where("zero_quantized_weights"));
+    }
+    if (zero.boolean("zero_quantized_gradients", false)) {
+      set("parallel.quantized_gradients", "true", zero.where("zero_quantized_gradients"));
+    }
+    if (const int size = zero.integer("zero_hpz_partition_size", 1, kMostConfigDegree, 1); size > 1) {
+      set("parallel.hpz_partition_size", std::to_string(size), zero.where("zero_hpz_partition_size"));
     }
   }
 
@@ -232,8 +282,9 @@ private:
   yaml::Map map_;
   Precision precision_ = Precision::fp32;
   TrainingDraft draft_;
-  int tensor_ = 1;
+  int tensor_ = 1, stage_ = 0;
   Where tensor_where_;
+  std::set<std::string, std::less<>> taken_ = {"stage", "overlap_comm", "reduce_bucket_size"}; // of zero_optimization
 };
 
 } // namespace

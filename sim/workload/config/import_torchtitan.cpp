@@ -152,6 +152,23 @@ private:
     if (!shards && replicate_ > 1) {
       draft_.set("gradient_bucket", "100 MiB", where_of("data_parallel_replicate_degree")); // its bucket_cap_mb
     }
+    read_offload(shards);
+  }
+
+  // FSDP's CPUOffloadPolicy: weights, gradients and states rest with the host, which steps them.
+  void read_offload(bool shards) {
+    if (!leaves_.boolean(kTraining, "enable_cpu_offload", false)) {
+      return;
+    }
+    if (!shards) {
+      draft_.leave("training.enable_cpu_offload (which TorchTitan applies only where data_parallel_shard_degree or "
+                   "context_parallel_degree is above 1)");
+      return;
+    }
+    const Where where = leaves_.where(kTraining, "enable_cpu_offload");
+    draft_.set("offload.optimizer", 1, where);
+    draft_.set("offload.gradients", "true", where);
+    draft_.set("offload.parameters", "true", where);
   }
 
   void read_schedule() {
@@ -375,15 +392,16 @@ private:
                                                               "pad_token_groups_for_grouped_mm"};
     leaves_.ignore("float8", kHarmlessFp8);
     leaves_.ignore("mx", kHarmlessFp8);
-    if (leaves_.boolean("float8", "enable_fsdp_float8_all_gather", false) && float8) {
-      draft_.leave("float8.enable_fsdp_float8_all_gather");
-    }
+    const bool gathers_fp8 = leaves_.boolean("float8", "enable_fsdp_float8_all_gather", false);
     const Where where = converters != nullptr ? converters->where : Where{};
     if (float8 && mx) {
       throw InputError(where, "both float8 and mx convert the model; allowed: one of them");
     }
     if (float8 && (recipe.empty() || recipe == "tensorwise") && half) {
       draft_.set("fp8", "tensorwise", where);
+      if (gathers_fp8 && (shard_ > 1 || context_ > 1)) {
+        draft_.set("parallel.quantized_weights", "fp8", leaves_.where("float8", "enable_fsdp_float8_all_gather"));
+      }
     } else if (mx && half && (of_mx.empty() || of_mx.starts_with("mxfp8"))) {
       draft_.set("fp8", "mxfp8", where);
     } else if (float8 || mx) {

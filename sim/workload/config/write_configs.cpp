@@ -29,6 +29,16 @@ int sharing(const ConfigToWrite& what) {
   return what.training.sharding.sharing(what.mesh.data * what.mesh.context.ranks);
 }
 
+bool has_zero_plus_plus(const Training& training) {
+  return training.sharding.secondary > 0 || training.sharding.quantized_gradients ||
+         training.sharding.quantized_weights == QuantizedWeights::int8;
+}
+
+// All that FSDP's CPUOffloadPolicy leaves to hosts.
+bool offloads_as_fsdp(const Offload& offload) {
+  return offload == Offload{.optimizer = 1, .gradients = true, .parameters = true, .activations = 0};
+}
+
 std::string refusal_of_torchtitan(const ConfigToWrite& what) {
   const Training& training = what.training;
   const bool shards = training.sharding.zero == Zero::weights;
@@ -57,6 +67,13 @@ std::string refusal_of_torchtitan(const ConfigToWrite& what) {
   }
   if (training.fp8->products && training.fp8->name != "tensorwise" && training.fp8->name != "mxfp8") {
     return "fp8 " + std::string(training.fp8->name) + ", and TorchTitan has tensorwise and mxfp8";
+  }
+  if (has_zero_plus_plus(training)) {
+    return "weights or gradients of ZeRO++, and TorchTitan gathers weights in 16 or, with float8, 8 bits";
+  }
+  if (training.offload.on() && (!shards || !offloads_as_fsdp(training.offload))) {
+    return "a part of what FSDP can leave to hosts, and TorchTitan leaves weights, gradients and states there, or "
+           "nothing";
   }
   return "";
 }
@@ -118,6 +135,7 @@ WrittenConfig write_torchtitan(const ConfigToWrite& what) {
   if (const double tokens = tokens_of(what.model); tokens > 0) {
     text += "seq_len = " + std::to_string(std::lround(tokens)) + "\n";
   }
+  text += training.offload.on() ? "enable_cpu_offload = true\n" : "";
   text += "max_norm = " + std::string(training.clip_gradients ? "1.0" : "0.0") + "\nmixed_precision_param = \"" +
           (training.precision == Precision::bf16 ? "bfloat16" : "float32") + "\"\n\n" +
           parallelism_of_torchtitan(what) + "\n[activation_checkpoint]\nmode = \"" +
@@ -125,6 +143,8 @@ WrittenConfig write_torchtitan(const ConfigToWrite& what) {
   if (training.fp8->products) {
     const bool mx = training.fp8->name == "mxfp8";
     text += "\n[model]\nconverters = [\"" + std::string(mx ? "mx" : "float8") + "\"]\n";
+    const bool gathers_fp8 = training.sharding.quantized_weights == QuantizedWeights::fp8;
+    text += gathers_fp8 ? "\n[float8]\nenable_fsdp_float8_all_gather = true\n" : "";
   }
   return text;
 }
@@ -136,6 +156,24 @@ std::string refusal_of_rule(const ConfigToWrite& what) {
   return what.mesh.tensor == 1 || what.mesh.tensor_rule == TensorRule::megatron
              ? ""
              : "a tensor group by the rule '" + std::string(row_of(what.mesh.tensor_rule).name) + "'";
+}
+
+// What of hosts DeepSpeed's JSON cannot say.
+std::string refusal_of_offload(const Training& training) {
+  const Offload& offload = training.offload;
+  if (offload.activations > 0) {
+    return "activations that are left to hosts, which DeepSpeed's JSON leaves to the code";
+  }
+  if (offload.optimizer > 0 && !training.sharding.on()) {
+    return "an optimiser that is left to hosts without 'zero' 1 or more";
+  }
+  if (offload.optimizer > 0 && !offload.gradients) {
+    return "gradients that go to hosts at the end of an iteration, and DeepSpeed's go as soon as they are reduced";
+  }
+  if (offload.optimizer > 0 && offload.optimizer < 1 && training.sharding.zero != Zero::weights) {
+    return "a part of the optimiser that is left to hosts, and DeepSpeed does so with 'zero' 3 only";
+  }
+  return "";
 }
 
 std::string refusal_of_deepspeed(const ConfigToWrite& what) {
@@ -160,7 +198,31 @@ std::string refusal_of_deepspeed(const ConfigToWrite& what) {
   if (training.sharding.group > 0 && training.sharding.group != what.mesh.data) {
     return "groups of replicas that share, and stages of ZeRO share among all";
   }
+  if (std::string why = refusal_of_offload(training); !why.empty()) {
+    return why;
+  }
   return refusal_of_rule(what);
+}
+
+} // namespace
+
+namespace {
+
+// Keys of zero_optimization, each after a comma.
+std::string offload_of_deepspeed(const Training& training) {
+  const Offload& offload = training.offload;
+  const Sharding& sharding = training.sharding;
+  std::string text;
+  if (offload.optimizer > 0) {
+    constexpr int kDigits = 6;
+    text += ", \"offload_optimizer\": {\"device\": \"cpu\"" +
+            (offload.optimizer < 1 ? ", \"ratio\": " + to_digits(offload.optimizer, kDigits) : "") + "}";
+  }
+  text += offload.parameters ? ", \"offload_param\": {\"device\": \"cpu\"}" : "";
+  text += sharding.quantized_weights == QuantizedWeights::int8 ? ", \"zero_quantized_weights\": true" : "";
+  text += sharding.quantized_gradients ? ", \"zero_quantized_gradients\": true" : "";
+  text += sharding.secondary > 1 ? ", \"zero_hpz_partition_size\": " + std::to_string(sharding.secondary) : "";
+  return text;
 }
 
 } // namespace
@@ -193,7 +255,7 @@ WrittenConfig write_deepspeed(const ConfigToWrite& what) {
     text += ", \"reduce_bucket_size\": " +
             std::to_string(std::llround(training.gradient_bucket.value / row_of(training.precision).bytes));
   }
-  text += "}";
+  text += offload_of_deepspeed(training) + "}";
   if (what.mesh.tensor > 1) {
     text += ",\n  \"tensor_parallel\": {\"autotp_size\": " + std::to_string(what.mesh.tensor) + "}";
   }
@@ -220,6 +282,12 @@ std::string refusal_of_nemo(const ConfigToWrite& what) {
   }
   if (training.sharding.zero != Zero::states && training.sharding.zero != Zero::weights) {
     return zero_text(what) + ", and NeMo's recipes share the optimiser's states, or weights too";
+  }
+  if (has_zero_plus_plus(training) || training.sharding.quantized_weights == QuantizedWeights::fp8) {
+    return "weights or gradients that are made smaller before they are sent, and a row has no column for them";
+  }
+  if (training.offload.on()) {
+    return "what is left to hosts, which a row cannot say";
   }
   return refusal_of_rule(what);
 }
