@@ -61,10 +61,10 @@ TEST_CASE("how Megatron-LM sends tokens to experts is how they are sent here", "
   CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-enable-deepep") == "deepep");
   CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep") == "deepep");
   CHECK(read("--moe-token-dispatcher-type allgather").unheeded ==
-        std::vector<std::string>{"--moe-token-dispatcher-type 'allgather'"});
+        std::vector<std::string>{"--moe-token-dispatcher-type allgather"});
   const ImportedTraining other = read("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
   CHECK(value(other, "token_dispatcher").empty());
-  CHECK(other.unheeded == std::vector<std::string>{"--moe-flex-dispatcher-backend 'hybridep'"});
+  CHECK(other.unheeded == std::vector<std::string>{"--moe-flex-dispatcher-backend hybridep"});
 }
 
 TEST_CASE("what runs again by Megatron-LM's arguments runs again here", "[config]") {
