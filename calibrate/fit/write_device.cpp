@@ -115,6 +115,33 @@ std::string kernel_text(const KernelFit& fit) {
   return text + (fit.line ? "      line:\n" + line_text(*fit.line, std::string(8, ' ')) : "");
 }
 
+std::string dispatch_text(const DispatchFit& fit) {
+  const DispatchLine& line = fit.line;
+  std::string text = "      - {op: " + fit.op + ", nodes: " + std::to_string(fit.nodes) +
+                     ", processors: " + std::to_string(fit.processors) + ", start: " + digits(line.start.value) + " s";
+  const auto add = [&](const char* key, double value, const char* unit) {
+    text += value > 0 ? std::string(", ") + key + ": " + digits(value) + unit : "";
+  };
+  add("per_token", line.per_token.value, " s");
+  add("own", line.own, "");
+  add("inside", line.inside, "");
+  add("between", line.between, "");
+  return text + (fit.error.points > 0 ? ",\n         error: " + error_text(fit.error) : "") + "}\n";
+}
+
+std::string dispatches_text(const std::vector<DispatchFit>& fits) {
+  if (fits.empty()) {
+    return "";
+  }
+  const DispatchLinks& links = fits.front().line.links;
+  std::string text = "  dispatches:\n    links: {inside: " + digits(links.inside.value) +
+                     " B/s, between: " + digits(links.between.value) + " B/s}\n    times:\n";
+  for (const DispatchFit& fit : fits) {
+    text += dispatch_text(fit);
+  }
+  return text;
+}
+
 // A document as text again, in flow style below its first two levels.
 std::string flow(const yaml::Node& node) {
   std::string text;
@@ -160,6 +187,7 @@ std::string fits_text(const KernelFits& fits, const std::vector<std::string>& pr
     text += "    - op: " + fit.op + "\n      devices: " + std::to_string(fit.devices) + "\n";
     text += line_text(fit.line, std::string(6, ' '));
   }
+  text += dispatches_text(fits.dispatches);
   if (fits.power) {
     const PowerFit& power = *fits.power;
     text += "  power:\n    idle: " + digits(power.idle.value) + " W\n    base: " + digits(power.base.value) +

@@ -19,10 +19,11 @@ Group ring_of(const std::vector<DeviceId>& devices, Router& router) {
   return group;
 }
 
-Group group_with_ways(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted) {
+Group group_with_ways(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted,
+                      const DispatchTraffic* tokens) {
   Group group = ring_of(devices, router);
   if (group.ranks > 1) {
-    group.ways = std::make_shared<const GroupWays>(devices, router, wanted);
+    group.ways = std::make_shared<const GroupWays>(devices, router, wanted, tokens);
   }
   return group;
 }
@@ -49,6 +50,8 @@ Traffic traffic_of(const Collective& collective) {
   case CollectiveKind::all_to_all:
     return {collective.bytes * (static_cast<double>(ranks - 1) / ranks), ranks - 1};
   case CollectiveKind::shift:
+  case CollectiveKind::dispatch: // what goes how often where follows from the devices: at least once
+  case CollectiveKind::combine:
     return {collective.bytes, 1};
   }
   return {};
@@ -67,11 +70,7 @@ Seconds latency_of(const Collective& collective) {
   if (group.ways == nullptr) {
     return group.slowest.latency * traffic_of(collective).steps;
   }
-  Seconds sum;
-  for (const CoupledFlow& flow : group.ways->flows(collective.kind, collective.bytes)) {
-    sum += flow.latency(collective.bytes);
-  }
-  return sum;
+  return latency_of(group.ways->flows(collective.kind, collective.bytes), collective.bytes);
 }
 
 } // namespace stagecraft

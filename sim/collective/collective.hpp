@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -20,9 +21,13 @@ enum class CollectiveKind {
   all_gather,     ///< every rank brings its own part and ends up with all of them
   all_to_all,     ///< every rank brings a part for each other one
   shift,          ///< every rank sends its buffer to the next one, the last to the first: a step of a ring
+  dispatch,       ///< every rank sends its tokens to the ranks of their experts, each once to a node (DispatchTraffic)
+  combine,        ///< what these make of them comes back the same way
 };
+inline constexpr std::size_t kCollectiveKinds = 7;
 
 class GroupWays;
+struct DispatchTraffic;
 
 /// A group as closed forms see it: the number of ranks, and the greatest latency and the greatest time per byte between
 /// neighbours of their ring. A planner that does not know the devices yet may assume a group.
@@ -36,8 +41,9 @@ struct Group {
 Group ring_of(const std::vector<DeviceId>& devices, Router& router);
 
 /// The same with the ways in which these devices can exchange data, of the algorithm `wanted` or, if that is "auto",
-/// of every one.
-Group group_with_ways(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted);
+/// of every one. With `tokens`, also those in which they send these to experts.
+Group group_with_ways(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted,
+                      const DispatchTraffic* tokens = nullptr);
 
 /// Groups for which this is the same take the same times.
 std::vector<double> figures_of(const Group& group);
@@ -48,7 +54,9 @@ PathCost slowest_of(const PathCost& a, const PathCost& b);
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Group group;
-  Bytes bytes; ///< the buffer of each rank: of a reduce_scatter before it, of an all_gather after it
+  /// The buffer of each rank: of a reduce_scatter before it, of an all_gather after it, of a dispatch and a combine its
+  /// own tokens.
+  Bytes bytes;
 };
 
 /// The bytes that each rank sends to its neighbour in total, and the number of steps, each of which waits for the one

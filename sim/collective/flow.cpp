@@ -13,21 +13,37 @@ Bytes CoupledFlow::sent(Bytes buffer) const {
   if (!measured) {
     return bytes;
   }
-  const CollectiveTimes& times = measured->times;
-  const Bytes most = (times.time(buffer).time - times.time(Bytes{0}).time) * measured->bandwidth;
+  const Bytes most = (measured->time(buffer) - measured->time(Bytes{0})) * measured->bandwidth;
   return Bytes{std::floor(std::clamp(bytes, Bytes{0}, std::max(Bytes{0}, most)).value)};
 }
 
 Seconds CoupledFlow::latency(Bytes buffer) const {
-  return measured ? measured->times.time(buffer).time - sent(buffer) / measured->bandwidth : leg.latency;
+  return measured ? measured->time(buffer) - sent(buffer) / measured->bandwidth : leg.latency;
 }
 
-Seconds seconds_of(const Flows& flows, Bytes buffer) {
+namespace {
+
+// Adds up a figure of those flows that end last among those beside them.
+template <class Figure> Seconds sum_of_last(const Flows& flows, Bytes buffer, const Figure& figure) {
   Seconds sum;
-  for (const CoupledFlow& flow : flows) {
-    sum += flow.time(buffer);
+  for (std::size_t first = 0, end = 0; first < flows.size(); first = end) {
+    const CoupledFlow* last = &flows[first];
+    for (end = first + 1; end < flows.size() && flows[end].beside; ++end) {
+      last = last->time(buffer) < flows[end].time(buffer) ? &flows[end] : last;
+    }
+    sum += figure(*last);
   }
   return sum;
+}
+
+} // namespace
+
+Seconds seconds_of(const Flows& flows, Bytes buffer) {
+  return sum_of_last(flows, buffer, [&](const CoupledFlow& flow) { return flow.time(buffer); });
+}
+
+Seconds latency_of(const Flows& flows, Bytes buffer) {
+  return sum_of_last(flows, buffer, [&](const CoupledFlow& flow) { return flow.latency(buffer); });
 }
 
 Seconds FlowBuilder::hop(DeviceId from, DeviceId to) {

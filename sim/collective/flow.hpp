@@ -17,6 +17,11 @@ struct MeasuredFlow {
   std::shared_ptr<const KernelFits> fits; ///< of which `times` are a part
   CollectiveTimes times;
   BytesPerSecond bandwidth;
+  std::optional<LineSegment> line{}; ///< in place of `times`, of a dispatch or a combine
+
+  Seconds time(Bytes buffer) const {
+    return line ? line->start + Seconds{buffer.value * line->seconds_per_byte} : times.time(buffer).time;
+  }
 };
 
 /// All hops of a ring or tree advance together, since each sends on what the one before it brings: one flow over all of
@@ -26,6 +31,7 @@ struct CoupledFlow {
   Leg leg; ///< links in the order of their numbers; `bandwidth` is that of the flow where nobody else uses them
   double share = 0; ///< bytes of the flow for each byte of a rank's buffer
   std::optional<MeasuredFlow> measured;
+  bool beside = false; ///< begins with the flow before it, over other links
 
   /// What a buffer of each rank makes the flow: bytes that share links with others, after a latency that does not.
   /// Where times were measured, the latency is what the bytes leave of the measured time. The bytes are whole, and as
@@ -35,11 +41,14 @@ struct CoupledFlow {
   Seconds time(Bytes buffer) const { return latency(buffer) + sent(buffer) / leg.bandwidth; }
 };
 
-/// The flows of a collective, one after another; none where nothing is exchanged.
+/// The flows of a collective, one after another but for those beside others; none where nothing is exchanged.
 using Flows = std::vector<CoupledFlow>;
 
 /// The closed form: how long the flows take where nobody else uses their links.
 Seconds seconds_of(const Flows& flows, Bytes buffer);
+
+/// The part of it that is latency: of flows beside each other, that of the one that ends last.
+Seconds latency_of(const Flows& flows, Bytes buffer);
 
 /// Collects the links of hops that are coupled.
 class FlowBuilder {

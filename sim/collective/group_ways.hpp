@@ -13,8 +13,10 @@ namespace stagecraft {
 /// What a group's devices can send for each kind of collective, and how long that takes.
 class GroupWays {
 public:
-  /// The algorithm `wanted` where it can carry out the kind, as ways_of() says.
-  GroupWays(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted);
+  /// The algorithm `wanted` where it can carry out the kind, as ways_of() says. Only with `tokens` are there ways for a
+  /// dispatch and a combine.
+  GroupWays(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted,
+            const DispatchTraffic* tokens = nullptr);
 
   /// The flows of the fastest way for this buffer of each rank.
   const Flows& flows(CollectiveKind kind, Bytes buffer) const;
@@ -23,7 +25,7 @@ public:
   const std::vector<double>& figures() const { return figures_; }
 
 private:
-  std::array<std::vector<Way>, 5> ways_; // [CollectiveKind]
+  std::array<std::vector<Way>, kCollectiveKinds> ways_; // [CollectiveKind]
   std::vector<double> figures_;
 };
 

@@ -10,8 +10,8 @@ namespace stagecraft {
 namespace {
 
 // By CollectiveKind.
-constexpr std::array<std::string_view, 5> kOps = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all",
-                                                  "send-receive"};
+constexpr std::array<std::string_view, kCollectiveKinds> kOps = {
+    "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "send-receive", "", ""};
 
 std::optional<CollectiveTimes> times_of(CollectiveKind kind, const std::vector<DeviceId>& node, Router& router) {
   return find_collective(*router.platform().type_of(node.front()).fits, kOps[static_cast<std::size_t>(kind)],

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/axis_groups.hpp"
 
+#include "sim/plan/dispatch_traffic.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -53,6 +55,7 @@ std::vector<std::vector<std::int32_t>> team_places(const StageAxes& axes, Axis a
 
 Teams teams_of(const Problem& problem, const Stage& stage) {
   Teams teams;
+  DispatchTraffics tokens(problem, stage);
   teams.of.resize(stage.devices.size());
   for (auto& of_place : teams.of) {
     of_place.fill(-1);
@@ -64,7 +67,8 @@ Teams teams_of(const Problem& problem, const Stage& stage) {
         teams.of[place][AxisGroups::place_of(axis)] = static_cast<std::int32_t>(teams.all.size());
         devices.push_back(stage.devices[place]);
       }
-      teams.all.push_back({axis, std::move(places), group_of_devices(problem, devices)});
+      const DispatchTraffic* of_experts = axis == Axis::experts ? tokens.among(devices) : nullptr;
+      teams.all.push_back({axis, std::move(places), group_of_devices(problem, devices, of_experts)});
     }
   }
   return teams;
@@ -87,11 +91,11 @@ AxisGroups Teams::slowest(std::size_t first, std::size_t count) const {
   return groups;
 }
 
-Group group_of_devices(const Problem& problem, const std::vector<DeviceId>& devices) {
+Group group_of_devices(const Problem& problem, const std::vector<DeviceId>& devices, const DispatchTraffic* tokens) {
   if (problem.training.all_reduce == &kHopByHop) {
     return ring_of(devices, problem.router);
   }
-  return group_with_ways(devices, problem.router, problem.training.all_reduce->name);
+  return group_with_ways(devices, problem.router, problem.training.all_reduce->name, tokens);
 }
 
 } // namespace stagecraft

@@ -62,7 +62,9 @@ Teams teams_of(const Problem& problem, const Stage& stage);
 /// The places of the devices that form each team along an axis, for this many devices in a stage's order.
 std::vector<std::vector<std::int32_t>> team_places(const StageAxes& axes, Axis axis, std::size_t devices);
 
-/// Devices that exchange data, with the ways in which they can, by the algorithm of the training.
-Group group_of_devices(const Problem& problem, const std::vector<DeviceId>& devices);
+/// Devices that exchange data, with the ways in which they can, by the algorithm of the training; with `tokens`, also
+/// the way in which they send these to experts.
+Group group_of_devices(const Problem& problem, const std::vector<DeviceId>& devices,
+                       const DispatchTraffic* tokens = nullptr);
 
 } // namespace stagecraft

@@ -39,24 +39,34 @@ std::optional<Routing> routing_of(const Problem& problem, OperatorId op) {
     return std::nullopt;
   }
   routing->experts = experts;
+  if (const std::optional<Routing>& choice = model.operators[router].routing) {
+    routing->top = choice->top;
+    routing->groups = choice->groups;
+    routing->top_groups = choice->top_groups;
+  }
   routing->skew = problem.training.expert_skew.value_or(routing->skew);
   return routing;
 }
 
-std::vector<double> expert_loads(const Routing& routing, int ranks) {
+std::vector<double> kept_rows(const Routing& routing, int ranks) {
   std::vector<double> rows(routing.experts);
   for (int i = 0; i < routing.experts; ++i) {
     rows[i] = std::pow(i + 1, -routing.skew);
   }
   const double mean = std::accumulate(rows.begin(), rows.end(), 0.0) / routing.experts;
-  double kept = 0;
-  for (double& one : rows) {
-    one = routing.most > 0 ? std::min(one / mean, routing.most) : one / mean;
-    kept += one;
-  }
-  std::vector<double> loads(ranks, 0);
+  std::vector<double> kept(ranks, 0);
   for (int i = 0; i < routing.experts; ++i) {
-    loads[static_cast<std::size_t>(i) * ranks / routing.experts] += rows[i] * ranks / kept;
+    const double one = routing.most > 0 ? std::min(rows[i] / mean, routing.most) : rows[i] / mean;
+    kept[static_cast<std::size_t>(i) * ranks / routing.experts] += one / routing.experts;
+  }
+  return kept;
+}
+
+std::vector<double> expert_loads(const Routing& routing, int ranks) {
+  std::vector<double> loads = kept_rows(routing, ranks);
+  const double kept = std::accumulate(loads.begin(), loads.end(), 0.0);
+  for (double& load : loads) {
+    load *= ranks / kept;
   }
   return loads;
 }

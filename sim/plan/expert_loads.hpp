@@ -13,6 +13,9 @@ namespace stagecraft {
 /// has one; nothing for an operator of no mixture.
 std::optional<Routing> routing_of(const Problem& problem, OperatorId op);
 
+/// [rank]: rows that its experts keep, of all that tokens choose.
+std::vector<double> kept_rows(const Routing& routing, int ranks);
+
 /// [rank]: rows of its experts, to an equal share. The ranks have the experts in their order, in equal parts.
 std::vector<double> expert_loads(const Routing& routing, int ranks);
 

@@ -133,14 +133,14 @@ private:
         gathered.clear();
       } else if (is_collective(step.kind)) {
         const TensorId moved = step.reads.front();
-        if (goes_on_to_experts(step)) {
+        if (goes_on_to_experts(step) || goes_with_rows(step)) {
           sent_to_experts_.insert(step.writes);
           continue;
         }
         Exchange one{collective_of(step.kind), bytes_of(program_.tensors[moved], step.dimension),
                      Exchange::When::before, axis_of(step.dimension)};
         if (step.kind == StepKind::all_to_all && stage_.of_experts[step.dimension] != 0 && moves_rows(step)) {
-          one = to_experts(moved);
+          one = to_experts(step);
           sent_to_experts_.insert(step.writes);
         }
         const bool round = one.axis == Axis::context && goes_round();
@@ -171,18 +171,47 @@ private:
     return step.kind == StepKind::all_to_all && moves_rows(step) && sent_to_experts_.contains(step.reads.front());
   }
 
-  // Every rank brings the rows of its tokens, as many as one has, and one gets those of the most popular experts.
-  Exchange to_experts(TensorId moved) const {
+  // DeepEP's kernels take along what rows weigh, and the numbers of their experts.
+  bool goes_with_rows(const Step& step) const {
+    return step.kind == StepKind::all_to_all && moves_rows(step) && stage_.of_experts[step.dimension] != 0 &&
+           sends_once() && !are_rows(program_.tensors[step.reads.front()]);
+  }
+
+  bool sends_once() const { return problem_.training.dispatcher.kind == DispatcherKind::deepep; }
+
+  // Whether a tensor has a row for each token and expert, not a number. Whoever makes rows or reads them as a gradient
+  // reads choices as its second input, which a router makes.
+  bool are_rows(const ProgramTensor& tensor) const {
+    return tensor.op >= 0 && program_.operators[tensor.op].inputs.size() > 1;
+  }
+
+  // Every rank brings the rows of its tokens, as many as one has, and one gets those of the most popular experts. Where
+  // a token is sent once to each rank, it brings its tokens: how often they are sent follows from where the ranks are.
+  Exchange to_experts(const Step& step) const {
+    const TensorId moved = step.reads.front();
     const ProgramTensor& tensor = program_.tensors[moved];
     const bool parts = axes_.experts.tensor > 1; // a tensor group's ranks have parts of each row
-    const Bytes whole{elements_of(tensor.dimensions) * problem_.samples * row_of(problem_.training.precision).bytes};
+    const bool away = program_.tensors[step.writes].placements[step.dimension].sorted;
+    const Precision precision = problem_.training.precision;
+    const double bytes =
+        away && are_rows(tensor) ? problem_.training.dispatcher.dispatch_bytes(precision) : row_of(precision).bytes;
+    const double groups = axes_.expert_replicas() * (parts ? part_of(tensor) : 1.0);
+    const auto exchange = [&](CollectiveKind kind, double elements) {
+      const Bytes whole{elements * problem_.samples * bytes};
+      return Exchange{kind, whole * groups, Exchange::When::before, Axis::experts};
+    };
+    if (sends_once()) {
+      const TensorDimensions& choices = program_.operators[tensor.op].inputs[1].dimensions;
+      const double tokens = elements_of(choices) / static_cast<double>(choices.back().size());
+      return exchange(away ? CollectiveKind::dispatch : CollectiveKind::combine,
+                      tokens * static_cast<double>(tensor.dimensions.back().size()));
+    }
     double heaviest = 1;
     if (const auto routing = routing_of(problem_, operators_[stage_.position[tensor.op]])) {
       const std::vector<double> loads = expert_loads(*routing, axes_.experts.ranks);
       heaviest = *std::max_element(loads.begin(), loads.end());
     }
-    const double groups = axes_.expert_replicas() * (parts ? part_of(tensor) : 1.0);
-    return {CollectiveKind::all_to_all, whole * (groups * heaviest), Exchange::When::before, Axis::experts};
+    return exchange(CollectiveKind::all_to_all, elements_of(tensor.dimensions) * heaviest);
   }
 
   // What reads a tensor.

@@ -21,4 +21,7 @@ inline constexpr std::array kCopyMemories = {WordRow{""}, WordRow{"pinned"}, Wor
 inline constexpr std::array kCollectiveOps = {WordRow{"all-reduce"}, WordRow{"all-gather"}, WordRow{"reduce-scatter"},
                                               WordRow{"all-to-all"}, WordRow{"broadcast"},  WordRow{"send"}};
 
+/// Kernels that send tokens to the ranks of their experts and back.
+inline constexpr std::array kDispatchOps = {WordRow{"dispatch"}, WordRow{"combine"}};
+
 } // namespace stagecraft

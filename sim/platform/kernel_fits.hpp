@@ -148,6 +148,33 @@ struct CollectiveFit {
   bool operator==(const CollectiveFit&) const = default;
 };
 
+/// Bandwidths of a port inside a node and of a NIC between nodes.
+struct DispatchLinks {
+  BytesPerSecond inside, between;
+
+  bool operator==(const DispatchLinks&) const = default;
+};
+
+/// What a kernel takes that sends tokens to the ranks of their experts (`dispatch`) or brings back what these made of
+/// them (`combine`): start + tokens * per_token + bytes of a rank's tokens, each once, * own + bytes that it sends
+/// inside its node * inside + bytes that it sends to other nodes * between.
+struct DispatchLine {
+  Seconds start, per_token;
+  double own = 0, inside = 0, between = 0; ///< seconds per byte
+  DispatchLinks links{};                   ///< through which it was measured
+
+  bool operator==(const DispatchLine&) const = default;
+};
+struct DispatchFit {
+  std::string op; ///< "dispatch" or "combine"
+  int nodes = 1;
+  int processors = 1; ///< multiprocessors that the kernel takes
+  DispatchLine line;
+  FitError error;
+
+  bool operator==(const DispatchFit&) const = default;
+};
+
 /// Power = min(cap, base + per_flops * FLOP/s + per_bytes * B/s).
 struct PowerFit {
   Watts idle, base, cap;
@@ -177,6 +204,7 @@ struct KernelFits {
   std::vector<KernelFit> kernels;
   std::vector<CopyFit> copies;
   std::vector<CollectiveFit> collectives;
+  std::vector<DispatchFit> dispatches;
   std::optional<PowerFit> power;
   std::optional<FitScale> scale;
   std::vector<PassRatio> passes;
@@ -244,6 +272,12 @@ struct CollectiveTimes {
 std::optional<CollectiveTimes> find_collective(const KernelFits& fits, std::string_view op, int devices);
 /// The time of a collective among `devices` of one node; nothing where find_collective() has nothing.
 std::optional<TransferTime> predict_collective(const KernelFits& fits, std::string_view op, int devices, Bytes bytes);
+
+/// What a dispatch or a combine takes among ranks of so many nodes, by kernels that take so many multiprocessors.
+/// Between measured numbers of nodes coefficients are interpolated over ln(nodes), between numbers of processors over
+/// their inverse; beyond them the nearest holds, but what was measured in one node says nothing of several, nor the
+/// other way round. Nothing where none was measured.
+std::optional<DispatchLine> find_dispatch(const KernelFits& fits, std::string_view op, int nodes, int processors);
 
 /// Reads the `fits` of a device file. Throws InputError.
 KernelFits read_kernel_fits(const yaml::Node& node);

@@ -7,6 +7,7 @@
 #include "sim/platform/copy_ends.hpp"
 #include "sim/platform/kernel_features.hpp"
 #include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/read_fits.hpp"
 
 namespace stagecraft {
 namespace {
@@ -31,23 +32,6 @@ std::vector<double> numbers(const yaml::Node& node, std::string_view what, const
     throw InputError(node.where, "'" + std::string(what) + "' is no list of numbers; allowed: one or more");
   }
   return values;
-}
-
-FitError read_error(const yaml::Node* node) {
-  FitError error;
-  if (node == nullptr) {
-    error.scheme = "none";
-    return error;
-  }
-  yaml::Map map(*node, "error");
-  error.mean = map.number("mean", kShare);
-  error.median = map.number("median", kShare);
-  error.p90 = map.number("p90", kShare);
-  error.bias = map.number("bias", {-1e6, 1e6, true, "-1e6 to 1e6"});
-  error.points = map.integer("points", 1, 1 << 30);
-  error.scheme = map.text("scheme");
-  map.finish();
-  return error;
 }
 
 // A mapping from features to numbers.
@@ -259,6 +243,23 @@ PowerFit read_power_fit(const yaml::Node& node) {
 
 } // namespace
 
+FitError read_error(const yaml::Node* node) {
+  FitError error;
+  if (node == nullptr) {
+    error.scheme = "none";
+    return error;
+  }
+  yaml::Map map(*node, "error");
+  error.mean = map.number("mean", kShare);
+  error.median = map.number("median", kShare);
+  error.p90 = map.number("p90", kShare);
+  error.bias = map.number("bias", {-1e6, 1e6, true, "-1e6 to 1e6"});
+  error.points = map.integer("points", 1, 1 << 30);
+  error.scheme = map.text("scheme");
+  map.finish();
+  return error;
+}
+
 KernelFits read_kernel_fits(const yaml::Node& node) {
   yaml::Map map(node, "fits");
   KernelFits fits;
@@ -294,6 +295,9 @@ KernelFits read_kernel_fits(const yaml::Node& node) {
                                         std::string(row_of(ratio.pass).name) + "; allowed: each once");
     }
     fits.passes.push_back(ratio);
+  }
+  if (const yaml::Node* dispatches = map.find("dispatches")) {
+    fits.dispatches = read_dispatch_fits(*dispatches);
   }
   if (const yaml::Node* power = map.find("power")) {
     fits.power = read_power_fit(*power);

@@ -96,6 +96,8 @@ public:
       : problem_(problem), split_(split), alone_(groups.axes(0).alone()), ranks_(groups.mesh.context.ranks),
         unlike_(problem.platform.types.size()) {
     std::set<std::pair<int, std::vector<int>>> seen; // type, and how a group's devices lie
+    std::vector<OperatorId> operators(problem.model.operators.size());
+    std::iota(operators.begin(), operators.end(), 0);
     for (std::size_t rank = 0; rank < groups.devices.size() && !alone_; ++rank) {
       const int type = problem.type_index(groups.leader[rank]);
       std::vector<AxisGroups>& unlike = unlike_[type];
@@ -110,9 +112,11 @@ public:
         if (!seen.insert({type, lie_of(devices, problem.router)}).second) {
           continue;
         }
-        const Teams teams = teams_of(
-            problem,
-            {.devices = devices, .tensor_parallel = axes.degree, .context = axes.context, .experts = axes.experts});
+        const Teams teams = teams_of(problem, {.operators = operators,
+                                               .devices = devices,
+                                               .tensor_parallel = axes.degree,
+                                               .context = axes.context,
+                                               .experts = axes.experts});
         add_unlike(teams, static_cast<std::size_t>(axes.degree), unlike);
       }
     }

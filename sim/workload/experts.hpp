@@ -17,6 +17,9 @@ struct Experts {
 /// Of experts' popularity: the i-th is chosen in proportion to i^-skew.
 inline constexpr yaml::Range kExpertSkew{0, 10, true, "0 to 10"};
 
+/// Groups in which a router's experts may stand.
+inline constexpr int kMostExpertGroups = 8;
+
 /// Reads the degree from key `degree`, and that of each expert's tensor group from key `tensor`.
 Experts read_experts(yaml::Map& map, const char* degree, const char* tensor);
 

@@ -50,11 +50,15 @@ struct AttentionMask {
 };
 
 /// How the tokens of a mixture fall on its experts: the i-th is chosen in proportion to i^-skew, and takes at most
-/// `most` times an equal share.
+/// `most` times an equal share. A token chooses `top` of them, no expert twice; where experts stand in groups, of so
+/// many neighbours each, it first chooses `top_groups` of these, and then among their experts (DeepSeek-AI
+/// 2024, 2.1.2).
 struct Routing {
   int experts = 1;
   double skew = 0;
   double most = 0; ///< 0: no limit
+  int top = 1;
+  int groups = 1, top_groups = 1;
   bool operator==(const Routing&) const = default;
 };
 
@@ -80,7 +84,7 @@ struct Operator {
   bool divisible = true;               ///< replicas may share its samples
   std::optional<Precision> products{}; ///< the format in which it multiplies; nothing: the training's
   std::optional<AttentionMask> mask{}; ///< of an attention over its own tokens
-  std::optional<Routing> routing{};    ///< of what sends tokens to experts
+  std::optional<Routing> routing{};    ///< of a router, and of what sends tokens to experts
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
   /// signatures_of().
   std::optional<Signature> signature{};

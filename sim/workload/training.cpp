@@ -143,6 +143,7 @@ void read_precision(yaml::Map& map, Training& training) {
   if (map.has("expert_skew")) {
     training.expert_skew = map.number("expert_skew", kExpertSkew);
   }
+  training.dispatcher = read_token_dispatcher(map, training.precision);
   if (map.has("gradient_precision")) {
     training.gradient_precision = map.choice("gradient_precision", kPrecisions).precision;
     if (*training.gradient_precision != training.precision && *training.gradient_precision != Precision::fp32) {

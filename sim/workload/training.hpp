@@ -14,6 +14,7 @@
 #include "sim/workload/model_graph.hpp"
 #include "sim/workload/offload.hpp"
 #include "sim/workload/parallel.hpp"
+#include "sim/workload/token_dispatcher.hpp"
 
 namespace stagecraft {
 
@@ -185,6 +186,7 @@ struct Training {
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
   std::optional<double> expert_skew;           ///< of all mixtures, in place of the model's: as in Routing
+  TokenDispatcher dispatcher;                  ///< of all mixtures
   std::optional<Precision> gradient_precision; ///< in which gradients are accumulated and reduced; nothing: the above
   const Fp8Row* fp8 = &kFp8Recipes[0];
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try

@@ -66,8 +66,8 @@ const std::map<std::string, Folders>& include_table() {
     row("sweep/run", {"sweep/store"});
     row("validate", {"study", "report"});
     row("analysis", {"study", "report"});
-    row("fit", {"platform"}); // calibrate/fit: fits to measurements
-    row("gpu/sweep", {});     // calibrate/gpu: measures a GPU
+    row("fit", {"platform", "workload"}); // calibrate/fit: fits to measurements
+    row("gpu/sweep", {});                 // calibrate/gpu: measures a GPU
     row("gpu/output", {"gpu/sweep"});
     row("gpu/device", {"gpu/output"});
     row("gpu/kernels", {"gpu/device"});

@@ -51,6 +51,22 @@ TEST_CASE("degrees of Megatron-LM that the model may not have yet are told as an
   CHECK(value(read, "parallel.expert_tensor") == "2"); // as many as of tensors unless given
 }
 
+TEST_CASE("how Megatron-LM sends tokens to experts is how they are sent here", "[config]") {
+  const auto read = [](const std::string& arguments) {
+    return read_text(kBatch + "--expert-model-parallel-size 4 " + arguments, "a.sh", 16);
+  };
+  const auto dispatcher = [&](const std::string& arguments) { return value(read(arguments), "token_dispatcher"); };
+  CHECK(dispatcher("").empty());
+  CHECK(dispatcher("--moe-token-dispatcher-type alltoall") == "alltoall");
+  CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-enable-deepep") == "deepep");
+  CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep") == "deepep");
+  CHECK(read("--moe-token-dispatcher-type allgather").unheeded ==
+        std::vector<std::string>{"--moe-token-dispatcher-type allgather"});
+  const ImportedTraining other = read("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
+  CHECK(value(other, "token_dispatcher").empty());
+  CHECK(other.unheeded == std::vector<std::string>{"--moe-flex-dispatcher-backend hybridep"});
+}
+
 TEST_CASE("what runs again by Megatron-LM's arguments runs again here", "[config]") {
   const auto recompute = [](const std::string& arguments) {
     return value(read_text(kBatch + arguments, "a.sh"), "recompute");

@@ -116,6 +116,49 @@ TEST_CASE("rows go to the ranks of their experts and back", "[plan][experts]") {
   CHECK(passes.backward.exchanges.size() == 2); // choices weigh nothing here
 }
 
+using Exchanged = std::vector<std::pair<CollectiveKind, double>>;
+
+Exchanged exchanged_in(const GroupPass& pass) {
+  Exchanged sent;
+  for (const PassExchange& one : pass.exchanges) {
+    CHECK(one.axis == Axis::experts);
+    sent.emplace_back(one.kind, one.bytes.value);
+  }
+  return sent;
+}
+
+// A rank has the tokens of two samples, 8 of 16 features each. Forward they go to experts and come back; backward their
+// gradients do, what comes back first.
+TEST_CASE("where a token is sent once to a rank, each brings its tokens alone", "[plan][experts]") {
+  constexpr double kNumbers = 2 * Mixture::kAllTokens * Mixture::kFeatures;
+  Mixture world(4);
+  world.training.dispatcher.kind = DispatcherKind::deepep;
+  const Exchanged plain = {{CollectiveKind::dispatch, 2 * kNumbers}, {CollectiveKind::combine, 2 * kNumbers}};
+  const StageCost cost = world.stage({4});
+  CHECK(exchanged_in(cost.groups.front().passes->forward) == plain);
+  CHECK(exchanged_in(cost.groups.front().passes->backward) == plain);
+  // In 8 bits on the way out, and a scale of 4 bytes for every 128 numbers.
+  world.training.dispatcher.fp8 = true;
+  const Exchanged cast = {{CollectiveKind::dispatch, (1 + 4.0 / 128) * kNumbers},
+                          {CollectiveKind::combine, 2 * kNumbers}};
+  const StageCost in_fp8 = world.stage({4});
+  CHECK(exchanged_in(in_fp8.groups.front().passes->forward) == cast);
+  CHECK(exchanged_in(in_fp8.groups.front().passes->backward) == cast);
+}
+
+// Popular experts make the rank that has them the busiest: all 16 tokens of each of four ranks go to it if the first
+// two experts are all that anybody chooses, once each.
+TEST_CASE("a token is sent once to a rank that has two of its experts", "[plan][experts]") {
+  Mixture world(4);
+  world.training.dispatcher.kind = DispatcherKind::deepep;
+  world.training.expert_skew = 10; // of 1 and 2^-10, …: nearly always the first, and mostly the second
+  const StageCost once = world.stage({4});
+  world.training.dispatcher.kind = DispatcherKind::alltoall;
+  const StageCost each = world.stage({4});
+  const auto seconds = [](const StageCost& cost) { return cost.groups.front().passes->forward.exchanged.all.value; };
+  CHECK(seconds(once) < 0.6 * seconds(each));
+}
+
 // 1, 1/2, 1/3, … of 8 experts on 4 ranks, in their order.
 TEST_CASE("popular experts load their rank, as far as their capacity allows", "[plan][experts]") {
   const auto loads = expert_loads({.experts = 8, .skew = 1}, 4);

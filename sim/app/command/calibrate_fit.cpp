@@ -11,6 +11,7 @@
 #include "sim/study/inputs.hpp"
 
 #include "calibrate/fit/fit_device.hpp"
+#include "calibrate/fit/fit_dispatch.hpp"
 #include "calibrate/fit/write_device.hpp"
 
 namespace stagecraft {
@@ -24,6 +25,8 @@ struct CalibrateFitCommand {
   double hold_out = 0;
   std::string seed;
   std::vector<std::string> provenance;
+  std::vector<std::string> dispatches; ///< tables of DeepEP's kernels
+  std::string port, nic;               ///< through which these were measured
 };
 
 void add_flags(Flags& flags, CalibrateFitCommand& options, OutputOptions& output) {
@@ -32,6 +35,12 @@ void add_flags(Flags& flags, CalibrateFitCommand& options, OutputOptions& output
   add_output_flags(flags, output, {"table", "json"});
   flags.add("RAW", &options.raw, "files of measurements", {.name = "FILE"});
   add_table_flags(flags, options.tables);
+  flags.add("--deepep", &options.dispatches,
+            "tables of DeepEP's kernels: node_num, hidden_size, num_token, num_topk, num_experts, dispatch_sms, "
+            "dispatch_transmit_us, …; needs --port and --nic",
+            {.name = "CSV"});
+  flags.add("--port", &options.port, "bandwidth of a device's port inside a node, for --deepep", {.name = "B/s"});
+  flags.add("--nic", &options.nic, "bandwidth of a device's NIC, for --deepep", {.name = "B/s"});
   flags.add("--device", &options.device, "the data sheet to start from: a name in platforms/devices, or a file",
             {.name = "BASE"});
   flags.add("--processors", &options.processors, "number of the device's multiprocessors, where no file says it",
@@ -88,6 +97,24 @@ double processors_of(const CalibrateFitCommand& options, const Sources& sources,
   return base.fits ? base.fits->processors : 1;
 }
 
+std::vector<DispatchFit> fits_of_dispatches(const CalibrateFitCommand& options, Sources& sources) {
+  if (options.dispatches.empty()) {
+    return {};
+  }
+  if (options.port.empty() || options.nic.empty()) {
+    throw InputError({"calibrate fit", 0, 0},
+                     "--deepep needs the bandwidths that its tables were measured at; allowed: --port and --nic");
+  }
+  std::vector<fit::MeasuredDispatch> measured;
+  for (const std::string& file : options.dispatches) {
+    const auto of_table = fit::read_dispatch_table(read_file(file), file);
+    measured.insert(measured.end(), of_table.begin(), of_table.end());
+    sources.provenance.push_back(std::filesystem::path(file).filename().string());
+  }
+  return fit::fit_dispatches(measured, {parse_quantity<BytesPerSecond>(options.port, {"--port", 0, 0}),
+                                        parse_quantity<BytesPerSecond>(options.nic, {"--nic", 0, 0})});
+}
+
 ExitStatus run(const CalibrateFitCommand& options, const OutputOptions& output) {
   Sources sources = read_sources(options);
   const std::string sheet = data_sheet(options, sources);
@@ -98,7 +125,9 @@ ExitStatus run(const CalibrateFitCommand& options, const OutputOptions& output) 
     sources.provenance.push_back(std::filesystem::path(table.file).filename().string() +
                                  (table.table.device.empty() ? "" : ", " + table.table.device));
   }
-  if (sources.input.kernels.empty() && sources.input.collectives.empty() && sources.input.copies.empty()) {
+  std::vector<DispatchFit> dispatches = fits_of_dispatches(options, sources);
+  if (sources.input.kernels.empty() && sources.input.collectives.empty() && sources.input.copies.empty() &&
+      dispatches.empty()) {
     throw InputError({"calibrate fit", 0, 0},
                      "nothing to fit; allowed: files of measurements, or tables as --gemm CSV");
   }
@@ -107,7 +136,8 @@ ExitStatus run(const CalibrateFitCommand& options, const OutputOptions& output) 
   fit_options.validation.seed =
       options.seed.empty() ? 1 : static_cast<std::uint64_t>(parse_integer(options.seed, 0, 1 << 30, {"--seed", 0, 0}));
   fit_options.progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
-  const KernelFits fits = fit::fit_device(sources.input, base, processors_of(options, sources, base), fit_options);
+  KernelFits fits = fit::fit_device(sources.input, base, processors_of(options, sources, base), fit_options);
+  fits.dispatches = std::move(dispatches);
   const std::string sections = (sources.documents.empty() ? "" : fit::measurements_text(sources.documents)) +
                                fit::fits_text(fits, sources.provenance);
   const std::string name = output.file.empty() ? base.name : std::filesystem::path(output.file).stem().string();

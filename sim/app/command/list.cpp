@@ -16,6 +16,7 @@
 #include "sim/strategy/strategy.hpp"
 #include "sim/study/inputs.hpp"
 #include "sim/workload/config/config_format.hpp"
+#include "sim/workload/token_dispatcher.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 
@@ -30,7 +31,7 @@ struct ListCommand {
 void add_flags(Flags& flags, ListCommand& options) {
   flags.add("KIND", &options.kind,
             "strategies, schedules, collectives, devices, platforms, workloads, cost-models, engines, formats, "
-            "measurement-formats, configs, plan-formats, schedule-formats or metrics",
+            "measurement-formats, configs, plan-formats, schedule-formats, token-dispatchers or metrics",
             {.required = true});
   add_output_flags(flags, options.output, {"table", "json"});
 }
@@ -90,6 +91,7 @@ const std::vector<Listing>& listings() {
       {"schedule-formats", [] { return entries_of(schedule_dialects()); }},
       {"configs", [] { return entries_of(config_formats()); }},
       {"plan-formats", [] { return entries_of(plan_formats()); }},
+      {"token-dispatchers", [] { return entries_of(kDispatchers); }},
       {"metrics", metric_entries},
   };
   return kListings;

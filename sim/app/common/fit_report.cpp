@@ -46,6 +46,11 @@ Table table_of_fits(const KernelFits& fits) {
     add(fit.op + " of " + std::to_string(fit.devices), "line of " + std::to_string(fit.line.segments.size()),
         fit.line.error);
   }
+  for (const DispatchFit& fit : fits.dispatches) {
+    add(fit.op + " on " + std::to_string(fit.nodes) + (fit.nodes == 1 ? " node, " : " nodes, ") +
+            std::to_string(fit.processors) + " multiprocessors",
+        "line", fit.error);
+  }
   if (fits.power) {
     add("power", "sum below a cap", fits.power->error);
   }
@@ -74,6 +79,9 @@ nlohmann::ordered_json json_of_fits(const std::string& name, const KernelFits& f
   }
   for (const CollectiveFit& fit : fits.collectives) {
     add(fit.op + "/" + std::to_string(fit.devices), "line", fit.line.error);
+  }
+  for (const DispatchFit& fit : fits.dispatches) {
+    add(fit.op + "/" + std::to_string(fit.nodes) + "/" + std::to_string(fit.processors), "line", fit.error);
   }
   return {{"schema", kSchema}, {"device", name}, {"measured", fits.measured.size()}, {"fits", rows}};
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "sim/collective/dispatch.hpp"
 #include "sim/plan/program/operator_placements.hpp"
 #include "sim/workload/training.hpp"
 
@@ -47,7 +48,8 @@ Shard shard_of_operator(const Signature& signature, int letter, int degree) {
 }
 
 Collective collective_on(CollectiveKind kind, const Group& group, Bytes tensor) {
-  return {kind, group, kind == CollectiveKind::all_to_all ? tensor / group.ranks : tensor};
+  const bool own = kind == CollectiveKind::all_to_all || is_of_tokens(kind);
+  return {kind, group, own ? tensor / group.ranks : tensor};
 }
 
 Seconds exchange_seconds(CollectiveKind kind, const TensorDimensions& dimensions, Bytes element,

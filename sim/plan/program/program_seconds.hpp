@@ -33,7 +33,7 @@ double elements_of(const TensorDimensions& dimensions);
 Shard shard_of_operator(const Signature& signature, int letter, int degree);
 
 /// The collective that changes how a tensor of so many bytes lies. Its buffer is the whole tensor, but each rank brings
-/// no more to an all-to-all than the part that it has.
+/// no more to an all-to-all, a dispatch or a combine than the part that it has.
 Collective collective_on(CollectiveKind kind, const Group& group, Bytes tensor);
 
 /// Seconds of a collective inside a micro-batch, on a tensor of these dimensions for each sample.

@@ -318,30 +318,35 @@ private:
         at->second = make_exchange(begin, end, whole, part.exchanges[i], team);
       }
       if (i > 0 && (is_new || at->second.team != met.back().team)) { // exchanges follow one another
-        follow(met.back().last, at->second.first, end - begin);
+        follow_all(met.back().last, at->second.first, end - begin);
       }
-      follow(blocks_[steps + part.exchanges[i].after], at->second.first, end - begin);
+      follow_all({blocks_[steps + part.exchanges[i].after]}, at->second.first, end - begin);
       met.push_back(at->second);
     }
     std::size_t known = 0; // exchanges that have ended before
     for (std::size_t i = 0; i < part.computations.size(); ++i) {
       const std::size_t needs = part.computations[i].needs;
       if (needs > known) {
-        follow(met[needs - 1].last, blocks_[steps + i], end - begin);
+        follow_all(met[needs - 1].last, {blocks_[steps + i]}, end - begin);
         known = needs;
       }
     }
   }
 
-  void follow(TaskId from, TaskId to, TaskId count) {
-    for (TaskId i = 0; i < count; ++i) {
-      edges_.push_back({from + i, to + i});
+  // Each of some blocks after all of others.
+  void follow_all(const std::vector<TaskId>& from, const std::vector<TaskId>& to, TaskId count) {
+    for (const TaskId before : from) {
+      for (const TaskId after : to) {
+        for (TaskId i = 0; i < count; ++i) {
+          edges_.push_back({before + i, after + i});
+        }
+      }
     }
   }
 
-  // The first and last flow's blocks of an exchange, of a team.
+  // The blocks of the flows with which an exchange of a team begins, and of those with which it ends.
   struct Met {
-    TaskId first = kNone, last = kNone;
+    std::vector<TaskId> first, last;
     std::int32_t team = kNone;
   };
 
@@ -349,16 +354,20 @@ private:
   Met make_exchange(TaskId begin, TaskId end, const Work& whole, const PassExchange& exchange, std::int32_t number) {
     const GraphTeam& team = plan_.teams[number];
     Met met{.team = number};
+    std::vector<TaskId> before; // flows that the next ones follow
     for (const CoupledFlow& flow : flows_of(team, exchange)) {
       Work work = work_of_flow(TaskKind::exchange, team.device, whole.stage, leg_of(flow.leg, team), team.members, flow,
                                exchange.bytes);
       work.axis = exchange.axis;
       const TaskId block = add(work, begin, end);
-      if (met.first != kNone) {
-        follow(met.last, block, end - begin);
+      if (!flow.beside) {
+        before = std::exchange(met.last, {});
       }
-      met.first = met.first == kNone ? block : met.first;
-      met.last = block;
+      follow_all(before, {block}, end - begin);
+      met.last.push_back(block);
+      if (before.empty()) {
+        met.first.push_back(block);
+      }
     }
     return met;
   }

@@ -139,6 +139,9 @@ constexpr std::array kFlags = {
     MegatronFlag{"ddp-bucket-size", true},
     MegatronFlag{"use-tp-pp-dp-mapping", false},
     MegatronFlag{"overlap-moe-expert-parallel-comm", false},
+    MegatronFlag{"moe-token-dispatcher-type", true},
+    MegatronFlag{"moe-enable-deepep", false}, // the only backend that there was
+    MegatronFlag{"moe-flex-dispatcher-backend", true},
     MegatronFlag{"microbatch-group-size-per-virtual-pipeline-stage", true},
 };
 

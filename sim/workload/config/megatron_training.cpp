@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 22> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 19> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                              "no-overlap-p2p-communication",
                                                              "tp-comm-overlap",
                                                              "cpu-offloading-num-layers",
@@ -25,9 +25,6 @@ constexpr std::array<std::string_view, 22> kUnheededFlags = {"overlap-p2p-commun
                                                              "cuda-graph-impl",
                                                              "enable-cuda-graph",
                                                              "external-cuda-graph",
-                                                             "moe-token-dispatcher-type",
-                                                             "moe-enable-deepep",
-                                                             "moe-flex-dispatcher-backend",
                                                              "moe-pad-expert-input-to-capacity",
                                                              "moe-expert-capacity-factor",
                                                              "use-precision-aware-optimizer",
@@ -68,6 +65,22 @@ private:
     return degree;
   }
 
+  void read_dispatcher() {
+    const char* type = "moe-token-dispatcher-type";
+    const std::string name = given_.text(type);
+    const std::string backend =
+        given_.has("moe-flex-dispatcher-backend") ? given_.text("moe-flex-dispatcher-backend") : "deepep";
+    if (name == "alltoall") {
+      draft_.set("token_dispatcher", name, given_.where(type));
+    } else if (name == "flex" && backend == "deepep") {
+      draft_.set("token_dispatcher", backend, given_.where(type));
+    } else if (name == "flex") {
+      draft_.leave(given_.written("moe-flex-dispatcher-backend") + " " + excerpt(backend));
+    } else if (!name.empty()) {
+      draft_.leave(given_.written(type) + " " + excerpt(name));
+    }
+  }
+
   // Ranks are tensor x context x pipeline x data; experts divide the ranks of data and context anew.
   void read_degrees() {
     tensor_ = degree("tensor-model-parallel-size", "tensor");
@@ -77,6 +90,9 @@ private:
     draft_.degree("expert_tensor",
                   given_.integer("expert-tensor-parallel-size", 1, kMostConfigDegree, expert > 1 ? tensor_ : 1),
                   given_.where("expert-tensor-parallel-size"));
+    if (expert > 1) {
+      read_dispatcher();
+    }
     if (context > 1) {
       read_context_rule();
     }

@@ -140,7 +140,10 @@ private:
                   "inputs: [" + std::string(input) + ", router], " + experts +
                       ", features: " + std::to_string(features) + ", bias: " + text_of(e.bias));
     };
-    text_.layer("router", "router", experts + ", top: " + std::to_string(e.top) + ", bias: " + text_of(e.router_bias));
+    const std::string groups =
+        e.groups == 1 ? "" : ", groups: " + std::to_string(e.groups) + ", top_groups: " + std::to_string(e.top_groups);
+    text_.layer("router", "router",
+                experts + ", top: " + std::to_string(e.top) + groups + ", bias: " + text_of(e.router_bias));
     text_.layer("dispatch", "dispatch", "inputs: [norm2, router]");
     product("expand", "dispatch", 2 * e.intermediate);
     text_.layer("gate", "gated", "inputs: [expand, router], activation: " + d_.activation);

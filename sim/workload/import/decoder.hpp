@@ -17,9 +17,10 @@ struct DecoderLayer {
 /// Experts of a mixture, and what stands beside them.
 struct DecoderExperts {
   int count = 0, top = 0;
-  int intermediate = 0;     ///< features inside an expert
-  int shared = 0;           ///< features inside the part that every token goes through; 0: there is none
-  bool shared_gate = false; ///< that part is scaled by a logistic function of the token
+  int groups = 1, top_groups = 1; ///< a token goes to experts of so many groups at most
+  int intermediate = 0;           ///< features inside an expert
+  int shared = 0;                 ///< features inside the part that every token goes through; 0: there is none
+  bool shared_gate = false;       ///< that part is scaled by a logistic function of the token
   bool router_bias = false, bias = false;
 };
 

@@ -6,6 +6,7 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/workload/experts.hpp"
 #include "sim/workload/import/decoder.hpp"
 #include "sim/workload/import/hugging_face.hpp"
 
@@ -216,6 +217,20 @@ void read_latent(Config& config, Decoder& d) {
   d.rotary = 0; // a part of latent attention
 }
 
+// A token's experts are of so many groups at most, of the many into which a router divides them.
+void read_expert_groups(Config& config, Decoder& d, int many, int top) {
+  d.experts.groups = config.size("n_group", kMostExpertGroups, many);
+  d.experts.top_groups = config.size("topk_group", d.experts.groups, std::min(top, d.experts.groups));
+  const int open = d.experts.count / d.experts.groups * d.experts.top_groups;
+  if (d.experts.count % d.experts.groups != 0 || open < d.experts.top) {
+    throw config.error(config.has("n_group") ? "n_group" : "n_routed_experts",
+                       "a token cannot go to " + std::to_string(d.experts.top) + " of " +
+                           std::to_string(d.experts.count) + " experts in " + std::to_string(d.experts.top_groups) +
+                           " of " + std::to_string(d.experts.groups) +
+                           " groups; allowed: groups of equally many experts, enough of them in those that are chosen");
+  }
+}
+
 void read_deepseek(Config& config, Decoder& d) {
   read_sizes(config, d);
   read_latent(config, d);
@@ -241,7 +256,9 @@ void read_deepseek(Config& config, Decoder& d) {
 // Version 3 corrects the choice of experts by a bias for each; its last layers, which predict further tokens, are no
 // part of the model of transformers.
 void read_deepseek_v3(Config& config, Decoder& d) {
+  constexpr int kGroups = 8, kTopGroups = 4;
   read_deepseek(config, d);
+  read_expert_groups(config, d, kGroups, kTopGroups);
   d.experts.router_bias = true;
 }
 

@@ -93,7 +93,9 @@ LayerCost router_cost(const Layer& layer) {
           .backward_input = make_pass(product + softmax, x + 3 * logits + y, weights, 2),
           .backward_weight = make_pass(product, x + logits, parameters),
           .parameters = parameters,
-          .kept = {.inputs = true, .extra = logits}};
+          .kept = {.inputs = true, .extra = logits},
+          .routing = Routing{
+              .experts = layer.experts, .top = layer.top, .groups = layer.groups, .top_groups = layer.top_groups}};
 }
 
 LayerKernels router_kernels(const Layer& layer) {

@@ -176,6 +176,17 @@ void read_router(yaml::Map& map, Layer& layer) {
   layer.experts = map.integer("experts", 1, kMostExperts);
   layer.top = map.integer("top", 1, layer.experts);
   layer.bias = map.boolean("bias", false);
+  layer.groups = map.integer("groups", 1, kMostExpertGroups, 1);
+  if (layer.experts % layer.groups != 0) {
+    throw InputError(map.where("groups"), std::to_string(layer.experts) + " experts do not divide into " +
+                                              std::to_string(layer.groups) + " groups; allowed: groups that do");
+  }
+  layer.top_groups = map.integer("top_groups", 1, layer.groups, layer.groups);
+  if (layer.experts / layer.groups * layer.top_groups < layer.top) {
+    throw InputError(map.where("top_groups"), std::to_string(layer.top_groups) + " of " + std::to_string(layer.groups) +
+                                                  " groups have fewer experts than the " + std::to_string(layer.top) +
+                                                  " that a token goes to; allowed: more");
+  }
 }
 
 void read_dispatch(yaml::Map& map, Layer& layer) {
@@ -288,8 +299,8 @@ constexpr std::array kKinds = {
               short_convolution_signature},
     LayerKind{"state_space", "selective state space, in chunks (Mamba-2): heads, groups, chunk", K::attention, 3, 3,
               read_state_space, state_space_shape, state_space_cost, nullptr, state_space_signature},
-    LayerKind{"router", "chooses experts for each token: experts, top, bias", K::matmul, 1, 1, read_router,
-              router_shape, router_cost, router_kernels, router_signature},
+    LayerKind{"router", "chooses experts for each token: experts, top, bias, groups, top_groups", K::matmul, 1, 1,
+              read_router, router_shape, router_cost, router_kernels, router_signature},
     LayerKind{"dispatch", "a row for each token and expert chosen: capacity, experts, skew, padded", K::reshape, 2, 2,
               read_dispatch, dispatch_shape, dispatch_cost, dispatch_kernels, dispatch_signature},
     LayerKind{"expert_linear", "fully connected, with weights of each expert: experts, features, bias", K::matmul, 2, 2,

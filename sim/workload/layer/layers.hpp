@@ -41,6 +41,7 @@ struct Layer {
   double part = 1;            ///< fraction of each head's width that a rotary embedding turns
   int experts = 1;            ///< of a mixture
   int top = 1;                ///< experts that each token goes to, or tokens that are learned
+  int top_groups = 1;         ///< of a router's `groups` of experts, from which a token's come
   double capacity = 0;        ///< rows that an expert takes at most, to those of an equal share; 0: no limit
   double skew = 0;            ///< the i-th expert is chosen in proportion to i^-skew
   int axis = 0, start = 0, end = 0;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/expert_spread.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+// The probability that none of `top` draws without replacement is among `marked` of `all` alike: the product of
+// (all - marked - i) / (all - i).
+double misses(int all, int marked, int top) {
+  double probability = 1;
+  for (int i = 0; i < top; ++i) {
+    probability *= std::max(0.0, static_cast<double>(all - marked - i)) / (all - i);
+  }
+  return probability;
+}
+
+// Sets of groups that a token may choose, as bits, with their probability.
+struct ChosenGroups {
+  unsigned groups = 0;
+  double probability = 1;
+};
+
+// All draws of `top` groups without replacement, each in proportion to its weight among those that are left.
+std::vector<ChosenGroups> draws_of(const std::vector<double>& weights, int top) {
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::map<unsigned, double> drawn = {{0U, 1.0}};
+  for (int draw = 0; draw < top; ++draw) {
+    std::map<unsigned, double> next;
+    for (const auto& [groups, probability] : drawn) {
+      double left = all;
+      for (std::size_t group = 0; group < weights.size(); ++group) {
+        left -= (groups >> group & 1U) != 0 ? weights[group] : 0;
+      }
+      for (std::size_t group = 0; group < weights.size(); ++group) {
+        if ((groups >> group & 1U) == 0) {
+          next[groups | 1U << group] += probability * weights[group] / left;
+        }
+      }
+    }
+    drawn = std::move(next);
+  }
+  std::vector<ChosenGroups> chosen;
+  for (const auto& [groups, probability] : drawn) {
+    chosen.push_back({groups, probability});
+  }
+  return chosen;
+}
+
+// Experts that are drawn one after another in proportion to their weights come in the order in which clocks ring, each
+// after an exponential time with its weight as the rate. The first `top` of all miss a block of weight W if the top-th
+// of the others rings at T before any of the block: with probability E[exp(-W T)], the integral over t of
+// W exp(-W t) P(at least `top` of the others have rung by t). It is taken over ln t by the trapezoidal rule, whose
+// error falls with exp(-pi^2 / step) for such a function.
+class Clocks {
+public:
+  /// Experts with their block and weight; those of a block stand together.
+  Clocks(const std::vector<std::pair<int, double>>& experts, int top)
+      : experts_(experts), top_(static_cast<std::size_t>(top)) {}
+
+  /// Adds each block's probability of being hit, times `factor`.
+  void add_hits(double factor, std::vector<double>& hits) const {
+    constexpr double kStep = 0.25, kEarliest = 1e-4, kLatest = 50;
+    std::vector<double> weights(hits.size(), 0), missed(hits.size(), 0);
+    double all = 0;
+    for (const auto& [block, weight] : experts_) {
+      weights[block] += weight;
+      all += weight;
+    }
+    double least = all;
+    for (const double weight : weights) {
+      least = weight > 0 ? std::min(least, weight) : least;
+    }
+    for (double x = std::log(kEarliest / all); x < std::log(kLatest / least); x += kStep) {
+      add_missed(std::exp(x), kStep, weights, missed);
+    }
+    for (std::size_t block = 0; block < hits.size(); ++block) {
+      hits[block] += weights[block] > 0 ? factor * (1 - missed[block]) : 0;
+    }
+  }
+
+private:
+  using Counts = std::vector<double>; // the probabilities of exactly 0, 1, … experts, fewer than `top`
+
+  // Adds each block's integrand at t.
+  void add_missed(double t, double step, const std::vector<double>& weights, std::vector<double>& missed) const {
+    std::vector<Counts> after(experts_.size() + 1, none_yet()); // of all from the i-th on
+    for (std::size_t i = experts_.size(); i-- > 0;) {
+      after[i] = with(after[i + 1], experts_[i].second * t);
+    }
+    Counts before = none_yet();
+    for (std::size_t first = 0, end = 0; first < experts_.size(); first = end) {
+      const int block = experts_[first].first;
+      Counts with_block = before;
+      for (; end < experts_.size() && experts_[end].first == block; ++end) {
+        with_block = with(with_block, experts_[end].second * t);
+      }
+      const double w = weights[block] * t;
+      missed[block] += step * w * std::exp(-w) * (1 - fewer(before, after[end]));
+      before = std::move(with_block);
+    }
+  }
+
+  Counts none_yet() const {
+    Counts counts(top_, 0);
+    counts[0] = 1;
+    return counts;
+  }
+
+  // With one more expert, which rings after `late` of its mean times.
+  static Counts with(Counts counts, double late) {
+    const double not_yet = std::exp(-late);
+    for (std::size_t n = counts.size(); n-- > 0;) {
+      counts[n] = counts[n] * not_yet + (n > 0 ? counts[n - 1] * (1 - not_yet) : 0);
+    }
+    return counts;
+  }
+
+  // The probability that fewer than `top` of both have rung.
+  double fewer(const Counts& one, const Counts& other) const {
+    double sum = 0, so_far = 0; // of the other, fewer than `top` - n
+    for (std::size_t n = top_; n-- > 0;) {
+      so_far += other[top_ - 1 - n];
+      sum += one[n] * so_far;
+    }
+    return sum;
+  }
+
+  const std::vector<std::pair<int, double>>& experts_;
+  std::size_t top_;
+};
+
+// Adds each block's probability of being hit where all experts are as popular, times `factor`.
+void add_even_hits(const std::vector<std::pair<int, double>>& experts, int top, double factor,
+                   std::vector<double>& hits) {
+  std::vector<int> count(hits.size(), 0);
+  for (const auto& [block, weight] : experts) {
+    ++count[block];
+  }
+  for (std::size_t block = 0; block < hits.size(); ++block) {
+    hits[block] += factor * (1 - misses(static_cast<int>(experts.size()), count[block], top));
+  }
+}
+
+} // namespace
+
+std::vector<double> hit_probabilities(const Routing& routing, const std::vector<int>& block_of) {
+  const int experts = routing.experts, in_group = experts / routing.groups;
+  std::vector<double> weights(experts), of_groups(routing.groups, 0);
+  for (int i = 0; i < experts; ++i) {
+    weights[i] = std::pow(i + 1, -routing.skew);
+    of_groups[i / in_group] += weights[i];
+  }
+  std::vector<double> hits(*std::max_element(block_of.begin(), block_of.end()) + 1, 0);
+  for (const ChosenGroups& chosen : draws_of(of_groups, routing.top_groups)) {
+    std::vector<std::pair<int, double>> open; // of the chosen groups
+    for (int i = 0; i < experts; ++i) {
+      if ((chosen.groups >> static_cast<unsigned>(i / in_group) & 1U) != 0) {
+        open.emplace_back(block_of[i], weights[i]);
+      }
+    }
+    std::stable_sort(open.begin(), open.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    const int top = std::min(routing.top, static_cast<int>(open.size()));
+    if (routing.skew == 0) {
+      add_even_hits(open, top, chosen.probability, hits);
+    } else {
+      Clocks(open, top).add_hits(chosen.probability, hits);
+    }
+  }
+  return hits;
+}
+
+} // namespace stagecraft
