@@ -38,9 +38,16 @@ std::string metric_of(const ValidationRow& row) { return row.metric; }
 std::string group_of(const ValidationRow& row) { return row.metric + (row.group.empty() ? "" : ", " + row.group); }
 
 Json to_value(const Accuracy& accuracy) {
-  return {{"mape", accuracy.mape},       {"median_ape", accuracy.median_ape},
-          {"p90_ape", accuracy.p90_ape}, {"max_ape", accuracy.max_ape},
-          {"bias", accuracy.bias},       {"spearman", accuracy.spearman ? Json(*accuracy.spearman) : Json()}};
+  Json json = {{"mape", accuracy.mape},       {"median_ape", accuracy.median_ape},
+               {"p90_ape", accuracy.p90_ape}, {"max_ape", accuracy.max_ape},
+               {"bias", accuracy.bias},       {"spearman", accuracy.spearman ? Json(*accuracy.spearman) : Json()}};
+  if (accuracy.intervals > 0) {
+    json["intervals"] = {{"rows", accuracy.intervals},
+                         {"coverage", accuracy.coverage},
+                         {"width", accuracy.width},
+                         {"winkler", accuracy.winkler}};
+  }
+  return json;
 }
 
 Json to_value(const ValidationRow& row) {
@@ -63,16 +70,27 @@ Json to_value(const ValidationRow& row) {
   return json;
 }
 
-std::vector<Cell> cells_of(const std::string& name, const std::vector<ValidationRow>& rows) {
+bool has_intervals(const Validation& validation) {
+  return std::any_of(validation.rows.begin(), validation.rows.end(),
+                     [](const ValidationRow& row) { return row.high > 0; });
+}
+
+std::vector<Cell> cells_of(const std::string& name, const std::vector<ValidationRow>& rows, bool intervals) {
   const Accuracy accuracy = accuracy_of(rows);
-  return {{name, Style::plain},
-          {std::to_string(rows.size()), Style::plain},
-          {percent(accuracy.mape, 2), Style::plain},
-          {percent(accuracy.median_ape, 2), Style::plain},
-          {percent(accuracy.p90_ape, 2), Style::plain},
-          {percent(accuracy.max_ape, 2), Style::plain},
-          {percent(accuracy.bias, 2), Style::plain},
-          {accuracy.spearman ? to_text(*accuracy.spearman, 3) : "", Style::plain}};
+  std::vector<Cell> cells = {{name, Style::plain},
+                             {std::to_string(rows.size()), Style::plain},
+                             {percent(accuracy.mape, 2), Style::plain},
+                             {percent(accuracy.median_ape, 2), Style::plain},
+                             {percent(accuracy.p90_ape, 2), Style::plain},
+                             {percent(accuracy.max_ape, 2), Style::plain},
+                             {percent(accuracy.bias, 2), Style::plain},
+                             {accuracy.spearman ? to_text(*accuracy.spearman, 3) : "", Style::plain}};
+  if (intervals) {
+    const bool any = accuracy.intervals > 0;
+    cells.push_back({any ? percent(accuracy.coverage, 2) : "", Style::plain});
+    cells.push_back({any ? percent(accuracy.width, 2) : "", Style::plain});
+  }
+  return cells;
 }
 
 // A figure, with its unit if the metric's name shows it.
@@ -125,17 +143,39 @@ Table table_of_errors(const Validation& validation) {
                {"bias", Align::right},
                {"rank correlation", Align::right}},
               {}};
-  for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
-    table.rows.push_back(cells_of(name, rows));
+  const bool intervals = has_intervals(validation);
+  if (intervals) {
+    table.columns.push_back({"in interval", Align::right});
+    table.columns.push_back({"its width", Align::right});
   }
-  table.rows.push_back(cells_of("all", validation.rows));
+  for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
+    table.rows.push_back(cells_of(name, rows, intervals));
+  }
+  table.rows.push_back(cells_of("all", validation.rows, intervals));
   if (!validation.calibration.empty()) {
-    table.rows.push_back(cells_of("rows that constants were fitted on", validation.calibration));
+    table.rows.push_back(cells_of("rows that constants were fitted on", validation.calibration, intervals));
   }
   for (const auto& [name, rows] : validation.baselines) {
-    table.rows.push_back(cells_of("baseline: " + name, rows));
+    table.rows.push_back(cells_of("baseline: " + name, rows, intervals));
   }
   return table;
+}
+
+// The interval score adds to the width what a measurement is outside by, 2 / (1 - 0.9) times.
+void score_intervals(const std::vector<ValidationRow>& rows, Accuracy& accuracy) {
+  constexpr double kPenalty = 20;
+  for (const ValidationRow& row : rows) {
+    if (row.high > 0) {
+      const double outside = std::max({0.0, row.low - row.measured, row.measured - row.high});
+      ++accuracy.intervals;
+      accuracy.coverage += outside == 0 ? 1 : 0;
+      accuracy.width += (row.high - row.low) / row.predicted;
+      accuracy.winkler += (row.high - row.low + kPenalty * outside) / row.predicted;
+    }
+  }
+  for (double* mean : {&accuracy.coverage, &accuracy.width, &accuracy.winkler}) {
+    *mean /= std::max(accuracy.intervals, 1);
+  }
 }
 
 } // namespace
@@ -172,6 +212,7 @@ Accuracy accuracy_of(const std::vector<ValidationRow>& rows) {
   if (ranked > 0) {
     accuracy.spearman = sum / ranked;
   }
+  score_intervals(rows, accuracy);
   return accuracy;
 }
 
@@ -209,10 +250,31 @@ std::string to_json(const Validation& validation) {
 }
 
 std::string to_csv(const Validation& validation) {
-  std::string text = "case,metric,group,measured,predicted,error\n";
+  const bool intervals = has_intervals(validation);
+  std::string text = "case,metric,group,measured,predicted,error";
+  std::map<std::string, std::map<std::pair<std::string, std::string>, double>> baselines;
+  if (intervals) {
+    text += ",low,high,family";
+    for (const auto& [name, rows] : validation.baselines) {
+      text += "," + csv_cell(name);
+      for (const ValidationRow& row : rows) {
+        baselines[name][{row.case_name, row.metric}] = row.predicted;
+      }
+    }
+  }
+  text += "\n";
   for (const ValidationRow& row : validation.rows) {
     text += csv_cell(row.case_name) + "," + csv_cell(row.metric) + "," + csv_cell(row.group) + "," +
-            csv_cell(row.measured) + "," + csv_cell(row.predicted) + "," + csv_cell(row.error()) + "\n";
+            csv_cell(row.measured) + "," + csv_cell(row.predicted) + "," + csv_cell(row.error());
+    if (intervals) {
+      text += (row.high > 0 ? "," + csv_cell(row.low) + "," + csv_cell(row.high) : ",,") + "," +
+              csv_cell(row.family);
+    }
+    for (const auto& [name, of_baseline] : baselines) {
+      const auto found = of_baseline.find({row.case_name, row.metric});
+      text += "," + (found != of_baseline.end() ? csv_cell(found->second) : std::string());
+    }
+    text += "\n";
   }
   return text;
 }

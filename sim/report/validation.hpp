@@ -47,6 +47,10 @@ struct Accuracy {
   /// Spearman's rank correlation: mean over the metrics, weighted by their rows. Metrics with fewer than three rows do
   /// not count.
   std::optional<double> spearman;
+  int intervals = 0;   ///< rows that have one
+  double coverage = 0; ///< the part of these whose measurement lies in it
+  double width = 0;    ///< of these, the mean width, as a part of the prediction
+  double winkler = 0;  ///< the mean interval score (Winkler 1972) at 90 %, as a part of the prediction
 };
 
 /// The accuracy over some rows; all 0 without rows.
@@ -54,7 +58,8 @@ Accuracy accuracy_of(const std::vector<ValidationRow>& rows);
 
 /// As JSON: schema stagecraft/1, docs/formats/results.md, "validate".
 std::string to_json(const Validation& validation);
-/// As CSV, a line per row: case, metric, group, measured, predicted, error.
+/// As CSV, a line per row: case, metric, group, measured, predicted, error; where rows have intervals also low, high,
+/// family, and what each baseline predicts.
 std::string to_csv(const Validation& validation);
 /// For a terminal: tables of rows, groups, baselines and skipped cases.
 std::string to_text(const Validation& validation, bool color);

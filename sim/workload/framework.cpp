@@ -7,7 +7,7 @@ namespace {
 CalibratedModel read_calibrated_model(const yaml::Node& node) {
   constexpr int kMost = 1'000'000;
   yaml::Map map(node, "calibrated_on");
-  CalibratedModel model{.set = map.text("set"),
+  CalibratedModel model{.architecture = map.text("architecture"),
                         .layers = map.integer("layers", 1, kMost),
                         .hidden = map.integer("hidden", 1, kMost),
                         .heads = map.integer("heads", 1, kMost)};

@@ -11,7 +11,7 @@ namespace stagecraft {
 
 /// A model on whose measured runs constants of a recipe rest: none of its runs is a test of them.
 struct CalibratedModel {
-  std::string set; ///< the table of measured runs
+  std::string architecture; ///< the first words of its names, in lower case: "mpt", "llama2"
   int layers = 0, hidden = 0, heads = 0;
 };
 

@@ -64,7 +64,8 @@ const std::map<std::string, Folders>& include_table() {
     row("sweep/space", {"study"});
     row("sweep/store", {"sweep/space", "report/page"});
     row("sweep/run", {"sweep/store"});
-    row("validate", {"study", "report"});
+    row("validate/truth", {"study", "report"});
+    row("validate", {"validate/truth"});
     row("analysis", {"study", "report"});
     row("fit", {"platform", "workload"}); // calibrate/fit: fits to measurements
     row("gpu/sweep", {});                 // calibrate/gpu: measures a GPU
@@ -97,7 +98,7 @@ const std::map<std::string, Folders>& package_table() {
       {"CLI", {"app/common"}},
       {"nlohmann",
        {"base", "workload/import", "result", "report", "report/page", "plan_format", "sweep/store", "sweep/run",
-        "validate", "analysis", "foreign", "app/common", "app/command"}},
+        "validate", "validate/truth", "analysis", "foreign", "app/common", "app/command"}},
       {"sqlite3.h", {"sweep/store"}},
   };
   return kTable;

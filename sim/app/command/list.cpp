@@ -30,7 +30,7 @@ struct ListCommand {
 
 void add_flags(Flags& flags, ListCommand& options) {
   flags.add("KIND", &options.kind,
-            "strategies, schedules, collectives, devices, platforms, workloads, cost-models, engines, formats, "
+            "strategies, schedules, collectives, devices, platforms, workloads, frameworks, cost-models, engines, formats, "
             "measurement-formats, configs, plan-formats, schedule-formats, token-dispatchers or metrics",
             {.required = true});
   add_output_flags(flags, options.output, {"table", "json"});
@@ -84,6 +84,7 @@ const std::vector<Listing>& listings() {
       {"devices", [] { return shipped_entries("platforms/devices"); }},
       {"platforms", [] { return shipped_entries("platforms"); }},
       {"workloads", [] { return shipped_entries("workloads"); }},
+      {"frameworks", [] { return shipped_entries("workloads/frameworks"); }},
       {"cost-models", [] { return entries_of(cost_models()); }},
       {"engines", [] { return entries_of(kEngines); }},
       {"formats", [] { return entries_of(model_formats()); }},

@@ -19,6 +19,8 @@ int number_after(const std::string& text, std::string_view word) {
   return found == std::string::npos ? 0 : std::atoi(text.c_str() + found + word.size());
 }
 
+constexpr double kPercents = 100;
+
 // In the order in which they are tried.
 constexpr std::array kFrameworks = {
     TruthFramework{"megatron-deepspeed-2022", "Megatron-DeepSpeed", {"megatron-deepspeed", "vtrain"}, true},
@@ -27,7 +29,8 @@ constexpr std::array kFrameworks = {
     TruthFramework{"fsdp", "FSDP with torch.compile", {"fms-fsdp", "automodel", "fsdp2"}},
     TruthFramework{"internevo", "InternEvo", {"internevo"}},
     TruthFramework{"megatron-lm-2021", "Megatron-LM of 2021", {"narayanan et al. 2021", "sc21"}, true},
-    TruthFramework{"megatron-lm-2022", "Megatron-LM of 2022", {"korthikanti", "zero bubble"}, true},
+    TruthFramework{"megatron-lm-2022", "Megatron-LM of 2022", {"korthikanti"}, true},
+    TruthFramework{"megatron-lm-2023", "Megatron-LM of 2023", {"zero bubble"}, true},
     TruthFramework{"nemo-2024", "NeMo of 2024", {"nemo 24", "nemo24", "mlperf training v4"}, true},
     TruthFramework{"nemo-2025", "NeMo and Megatron-Bridge of 2025", {"nemo", "megatron-bridge", "mlperf"}, true},
     TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "simumax"}, true},
@@ -45,7 +48,7 @@ public:
     line("training:");
     line("  framework: " + std::string(framework_.name));
     line("  optimizer: adam");
-    for (const auto step : {&TrainingText::write_precision, &TrainingText::write_recompute,
+    for (const auto step : {&TrainingText::write_precision, &TrainingText::write_flags, &TrainingText::write_recompute,
                             &TrainingText::write_degrees, &TrainingText::write_batch, &TrainingText::write_schedule}) {
       if (std::string reason = (this->*step)(); !reason.empty()) {
         return Infeasible{std::move(reason)};
@@ -62,7 +65,9 @@ private:
     const std::string words = plain_words(row_.precision);
     const std::string recipe = plain_words(row_.flag("fp8_recipe"));
     if (has(words, "fp4") || has(recipe, "fp4")) {
-      return "products of 4 bits are not modelled";
+      line("  precision: bf16");
+      line("  fp8: nvfp4");
+      return "";
     }
     if (has(words, "fp8")) {
       return write_fp8(words, recipe);
@@ -85,13 +90,33 @@ private:
   std::string write_fp8(const std::string& words, const std::string& recipe) {
     const std::string all = words + " " + recipe;
     const bool blocks = has(all, "mxfp8") || has(all, "fp8-mx");
+    const bool own_blocks = has(all, "blockwise") || has(all, "fp8-sc") || has(all, "subchannel");
     const bool tensor = has(all, "tensorwise") || has(all, "fp8-cs") || has(all, "current");
     line("  precision: bf16");
-    line(std::string("  fp8: ") + (blocks ? "mxfp8" : tensor ? "tensorwise" : "delayed"));
+    line(std::string("  fp8: ") + (blocks ? "mxfp8" : own_blocks ? "blockwise" : tensor ? "tensorwise" : "delayed"));
     if (has(all, "rowwise")) {
       assume("scales of rows take as long as scales of tensors");
-    } else if (!blocks && !tensor && !has(all, "delayed")) {
+    } else if (!blocks && !own_blocks && !tensor && !has(all, "delayed")) {
       assume("delayed scales of products in 8 bits");
+    }
+    return "";
+  }
+
+  // How tokens reach experts, what is left to hosts, and graphs of kernels, which the host launches at once.
+  std::string write_flags() {
+    const std::string dispatcher = row_.flag("dispatcher");
+    if (dispatcher == "deepep" || dispatcher == "hybridep") {
+      line("  token_dispatcher: deepep");
+    }
+    if (const std::string graphs = row_.flag("cuda_graphs"); has(graphs, "full_iteration") || has(graphs, "per layer")) {
+      line("  launches: {each: 0 us}");
+    }
+    const std::string offload = row_.flag("cpu_offload");
+    if (offload.starts_with("optimizer")) {
+      line("  offload: {optimizer: " + std::to_string(number_after(offload, "optimizer ") / kPercents) +
+           ", gradients: true}");
+    } else if (offload.starts_with("activations")) {
+      return "activations of some layers alone that are left to hosts are not modelled";
     }
     return "";
   }

@@ -8,6 +8,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/validate/truth/baselines.hpp"
+#include "sim/validate/truth/intervals.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/workload/framework.hpp"
@@ -61,10 +62,34 @@ struct AskedRow {
   std::vector<std::string> assumed;
 };
 
-std::string family_of(const AskedRow& asked) {
+// The families of a row, from the narrowest to the widest. Times and memory are told apart in all.
+std::vector<std::string> families_of(const AskedRow& asked) {
   const TruthRow& row = asked.row;
-  return asked.framework + (row.sizes.experts > 0 ? ", mixture" : ", dense") +
-         (row.nodes > 1 ? ", several nodes" : ", one node");
+  const std::string what = row.known->is_time ? "times of " : "memory of ";
+  const std::string kind = row.sizes.experts > 0 ? "mixtures" : "dense models";
+  const std::string nodes = row.nodes > 1 ? " on several nodes" : " on one node";
+  return {what + kind + nodes + ", " + asked.framework, what + kind + nodes, what + kind, what + "all models"};
+}
+
+// What exchanges its rows for those of other models: its architecture and sizes.
+std::string model_of(const TruthRow& row) {
+  const TruthSizes& sizes = row.sizes;
+  return plain_words(row.model) + " " + std::to_string(sizes.layers) + " " + std::to_string(sizes.hidden) + " " +
+         std::to_string(sizes.heads);
+}
+
+// Gives each row its interval, from the others. `asked`: of each row.
+void add_intervals(std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked) {
+  std::vector<ScoredPrediction> scored;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    scored.push_back({model_of(asked[at]->row), families_of(*asked[at]), rows[at].measured, rows[at].predicted});
+  }
+  const std::vector<PredictionInterval> intervals = intervals_of(scored);
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    rows[at].family = intervals[at].family;
+    rows[at].low = intervals[at].models > 0 ? intervals[at].low : 0;
+    rows[at].high = intervals[at].models > 0 ? intervals[at].high : 0;
+  }
 }
 
 // Each study once, and which one each row asks for.
@@ -141,7 +166,8 @@ std::vector<CalibratedModel> calibrated_models(const fs::path& shipped) {
 // Whether a recipe rests on a model of these sizes, in whichever table and framework it ran.
 bool is_calibrated(const TruthRow& row, const std::vector<CalibratedModel>& calibrated) {
   return std::any_of(calibrated.begin(), calibrated.end(), [&](const CalibratedModel& model) {
-    return model.layers == row.sizes.layers && model.hidden == row.sizes.hidden && model.heads == row.sizes.heads;
+    return model.layers == row.sizes.layers && model.hidden == row.sizes.hidden && model.heads == row.sizes.heads &&
+           plain_words(row.model).starts_with(model.architecture);
   });
 }
 
@@ -177,6 +203,7 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   const std::vector<TruthPrediction> predictions = predict_studies(asked.studies, options);
   const std::vector<CalibratedModel> calibrated = calibrated_models(options.shipped);
   std::vector<SpeedRow> speeds;
+  std::vector<const AskedRow*> scored;
   for (const AskedRow& one : asked.rows) {
     const auto* study = std::get_if<std::size_t>(&one.study);
     const auto* reason =
@@ -192,12 +219,15 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
                        .group = one.row.set,
                        .measured = one.row.value,
                        .predicted = one.row.known->predict(run.of(timed_parts(one.row))),
-                       .family = family_of(one),
                        .assumed = one.assumed});
+    if (&rows_of == &validation.rows) {
+      scored.push_back(&one);
+    }
     if (one.row.known->is_time && &rows_of == &validation.rows) {
       speeds.push_back({&one.row, &run});
     }
   }
+  add_intervals(validation.rows, scored);
   validation.baselines = baselines_of(speeds);
   validation.noise = noise_of(asked.rows);
   return validation;

@@ -1,0 +1,33 @@
+// Intervals of predictions, from how far off those of other models of the same family were.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stagecraft {
+
+/// A prediction whose measurement is known.
+struct ScoredPrediction {
+  std::string model;                 ///< whose other rows say nothing of this one's interval
+  std::vector<std::string> families; ///< those that it belongs to, from the narrowest to the widest
+  double measured = 0, predicted = 0;
+};
+
+/// A range of a figure, and the models that it rests on.
+struct PredictionInterval {
+  double low = 0, high = 0;
+  std::string family; ///< the narrowest with enough models
+  int models = 0;     ///< of it, without the row's own; 0: no family has enough, and the range is unbounded
+};
+
+/// Of each prediction, the interval that holds 90 % of measurements of models not seen: split conformal prediction with
+/// a model as the unit that is exchangeable (Dunn, Wasserman, Ramdas 2023, "Distribution-free prediction sets for
+/// two-layer hierarchical models"; each model weighs the same). The score is |log(measured / predicted)|. A family needs
+/// nine other models: with fewer, no finite interval holds 90 %.
+std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions);
+
+inline constexpr double kIntervalCoverage = 0.9;
+inline constexpr int kLeastModels = 9; ///< 1 / (1 - 0.9) - 1
+
+} // namespace stagecraft

@@ -1,0 +1,198 @@
+// Tables of measured runs: read, predicted, scored. The tables here are made up; docs/formats/truth.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "sim/validate/truth/intervals.hpp"
+#include "sim/validate/truth/predict_truth.hpp"
+#include "sim/validate/truth/truth_row.hpp"
+#include "sim/validate/truth/truth_study.hpp"
+#include "sim/validate/validators.hpp"
+#include "sim/workload/framework.hpp"
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+using Catch::Contains;
+
+const std::string kHeader = "case,source,model,layers,hidden,heads,seq_len,vocab,gpu,gpus_per_node,nodes,tensor_parallel,"
+                            "pipeline_parallel,micro_batch,global_batch,precision,recompute,metric,unit,value,note\n";
+
+// A line of the table: GPT of two layers on one A100.
+std::string line(const std::string& name, const std::string& metric, const std::string& value,
+                 const std::string& gpu = "a100-80gb-sxm", const std::string& model = "GPT small,2,512,8") {
+  return name + ",Some Megatron-LM paper," + model + ",128,1024," + gpu + ",8,1,1,1,1,8,bf16,none," + metric + "," +
+         value + ",\n";
+}
+
+fs::path table_of(const std::string& lines, const std::string& name = "made-up.csv") {
+  const fs::path folder = fs::temp_directory_path() / ("stagecraft-truth-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  write_file(folder / name, lines);
+  return folder / name;
+}
+
+Validation validated(const std::string& lines) { return validate(table_of(lines), {.shipped = kRoot}); }
+
+TEST_CASE("a row is predicted as the study that it makes, in the unit of its metric", "[validate][truth]") {
+  const std::string one_device = kHeader + line("a", "iteration_seconds", "s,0.1") +
+                                 line("b", "iteration_seconds", "ms,100") + line("c", "tokens_per_gpu_second", "tokens/GPU/s,1e5") +
+                                 line("d", "peak_memory", "GiB,2");
+  const Validation validation = validated(one_device);
+  REQUIRE(validation.rows.size() == 4);
+  CHECK(validation.skipped.empty());
+  const auto& [a, b, c, d] = std::tie(validation.rows[0], validation.rows[1], validation.rows[2], validation.rows[3]);
+  CHECK(b.measured == near(a.measured)); // 100 ms are 0.1 s
+  CHECK(b.predicted == near(a.predicted));
+  constexpr double kTokens = 8 * 128, kDevices = 8;
+  CHECK(c.predicted == near(kTokens / a.predicted / kDevices));
+  CHECK(d.measured == near(2 * 1024.0 * 1024 * 1024));
+  CHECK(d.metric == "peak_memory_bytes");
+  CHECK(d.predicted > 0);
+}
+
+TEST_CASE("the study of a row can be run by itself, and gives what is predicted", "[validate][truth]") {
+  const fs::path table = table_of(kHeader + line("alone", "iteration_seconds", "s,0.1"));
+  const fs::path studies = table.parent_path() / "studies";
+  const Validation validation = validate(table, {.shipped = kRoot, .studies = studies});
+  REQUIRE(validation.rows.size() == 1);
+  const Study read = load_study(yaml::load(studies / "alone.yaml"), kFolders, {});
+  CHECK(read.training.framework == "megatron-lm-2025");
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const Comparison comparison = compare(memo).comparison;
+  REQUIRE(comparison.runs.size() == 1);
+  CHECK(comparison.runs.front().metrics.iteration.value == near(validation.rows.front().predicted));
+}
+
+TEST_CASE("rows that cannot be predicted are listed with the reason", "[validate][truth]") {
+  const Validation validation =
+      validated(kHeader + line("a", "epochs_of_glory", "s,1") + line("b", "iteration_seconds", "s,1", "abacus-9000") +
+                line("c", "iteration_seconds", "s,1", "a100-80gb-sxm", "Perceptron,2,512,8") +
+                line("d", "iteration_seconds", "s,1", "a100-80gb-sxm", "GPT small,2,,8"));
+  CHECK(validation.rows.empty());
+  REQUIRE(validation.skipped.size() == 4);
+  CHECK(validation.skipped[0].why == "the metric 'epochs_of_glory' is not predicted");
+  CHECK_THAT(validation.skipped[1].why, Contains("abacus-9000"));
+  CHECK_THAT(validation.skipped[2].why, Contains("Perceptron"));
+  CHECK_THAT(validation.skipped[3].why, Contains("does not state hidden"));
+}
+
+TEST_CASE("malformed rows are located errors", "[validate][truth]") {
+  const auto error = [](const std::string& lines) { return error_of([&] { validated(lines); }); };
+  const std::string good = line("a", "iteration_seconds", "s,1");
+  CHECK_THAT(error(kHeader + good + good), Contains("made-up.csv:3:") && Contains("'a' is there twice"));
+  CHECK_THAT(error(kHeader + line("a", "iteration_seconds", "fortnights,1")),
+             Contains("made-up.csv:2:") && Contains("'fortnights' is no unit of iteration_seconds") && Contains("ms"));
+  CHECK_THAT(error(kHeader + line("a", "iteration_seconds", "s,soon")), Contains("made-up.csv:2:"));
+  CHECK_THAT(error(kHeader + line("a", "iteration_seconds", "s,inf")), Contains("made-up.csv:2:"));
+  CHECK_THAT(error(kHeader + "a,b,c\n"), Contains("made-up.csv:2:"));
+  CHECK_THAT(error(kHeader + line("a", "iteration_seconds", "s,-1")), Contains("made-up.csv:2:"));
+}
+
+TEST_CASE("filters choose rows by their columns", "[validate][truth]") {
+  const fs::path table = table_of(kHeader + line("a", "iteration_seconds", "s,0.1") +
+                                  line("b", "iteration_seconds", "s,0.1", "h100-80gb-sxm"));
+  const auto cases = [&](const std::string& column, const std::string& text) {
+    std::string names;
+    for (const ValidationRow& row : validate(table, {.shipped = kRoot, .filters = {{column, text}}}).rows) {
+      names += row.case_name;
+    }
+    return names;
+  };
+  CHECK(cases("gpu", "H100") == "b");
+  CHECK(cases("model", "gpt") == "ab");
+  CHECK(cases("model", "llama").empty());
+  CHECK_THAT(error_of([&] { cases("modle", "gpt"); }), Contains("--filter") && Contains("model"));
+}
+
+TEST_CASE("settings change the study of each row", "[validate][truth]") {
+  const fs::path table = table_of(kHeader + line("a", "iteration_seconds", "s,0.1"));
+  const auto predicted = [&](const std::vector<Setting>& settings) {
+    return validate(table, {.shipped = kRoot, .settings = settings}).rows.front().predicted;
+  };
+  CHECK(predicted({{"training.step_overhead", "3 s"}}) == near(predicted({{"training.step_overhead", "0 s"}}) + 3));
+}
+
+TEST_CASE("no model that a recipe rests on is scored", "[validate][truth]") {
+  const Folders folders{.study = {}, .shipped = kRoot};
+  std::string lines = kHeader;
+  int models = 0;
+  for (const std::string& name : shipped_names(folders, "workloads/frameworks")) {
+    for (const CalibratedModel& model :
+         read_framework(yaml::load(find_file(folders, "workloads/frameworks", name, {}))).calibrated_on) {
+      if (model.architecture == "gpt") {
+        lines += line("calibrated-" + std::to_string(models++), "iteration_seconds", "s,1", "a100-80gb-sxm",
+                      "GPT of a recipe," + std::to_string(model.layers) + "," + std::to_string(model.hidden) + "," +
+                          std::to_string(model.heads));
+      }
+    }
+  }
+  REQUIRE(models >= 3);
+  const Validation validation = validated(lines + line("other", "iteration_seconds", "s,1"));
+  REQUIRE(validation.rows.size() == 1);
+  CHECK(validation.rows.front().case_name == "other");
+  CHECK(validation.calibration.size() == static_cast<std::size_t>(models));
+}
+
+TEST_CASE("runs that were measured several times say how alike measurements are", "[validate][truth]") {
+  // Each is predicted by the median of the others: 1.21 / 1 - 1, 1.105 / 1.1 - 1 and 1.05 / 1.21 - 1.
+  const Validation validation =
+      validated(kHeader + line("a", "iteration_seconds", "s,1") + line("b", "iteration_seconds", "s,1.1") +
+                line("c", "iteration_seconds", "s,1.21"));
+  std::vector<double> errors = {1.155 / 1 - 1, 1.105 / 1.1 - 1, 1 - 1.05 / 1.21};
+  std::sort(errors.begin(), errors.end());
+  CHECK(validation.noise.at("made-up") == near(errors[1]));
+}
+
+// Predictions of 1 by models whose measurements are exp(score).
+std::vector<ScoredPrediction> predictions(const std::vector<double>& scores) {
+  std::vector<ScoredPrediction> made;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    made.push_back({"model " + std::to_string(i), {"narrow", "wide"}, std::exp(scores[i]), 1});
+  }
+  return made;
+}
+
+TEST_CASE("nine other models bound a prediction by the worst of them, eight do not", "[validate][intervals]") {
+  const auto ten = intervals_of(predictions({.1, -.2, .3, .4, .5, .6, .7, .8, .9, 5}));
+  for (std::size_t i = 0; i < 9; ++i) {
+    CHECK(ten[i].models == 9);
+    CHECK(ten[i].high == near(std::exp(5.0))); // 9 of 10 with its own
+    CHECK(ten[i].low == near(std::exp(-5.0)));
+  }
+  CHECK(ten[9].high == near(std::exp(.9)));
+  const auto nine = intervals_of(predictions({.1, .2, .3, .4, .5, .6, .7, .8, .9}));
+  CHECK(nine.front().models == 0);
+  CHECK(std::isinf(nine.front().high));
+}
+
+TEST_CASE("nineteen other models leave one out", "[validate][intervals]") {
+  std::vector<double> scores;
+  for (int i = 1; i <= 20; ++i) {
+    scores.push_back(i / 10.0);
+  }
+  // Without its own, 18 of 19 have 18 / 20 = 90 % of the weight.
+  CHECK(intervals_of(predictions(scores)).front().high == near(std::exp(1.9)));
+  CHECK(intervals_of(predictions(scores)).back().high == near(std::exp(1.8)));
+}
+
+TEST_CASE("a model weighs the same, however many rows it has", "[validate][intervals]") {
+  auto made = predictions({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1});
+  const double before = intervals_of(made).front().high;
+  for (int copies = 0; copies < 100; ++copies) { // of one of the twenty
+    made.push_back({"model 19", {"narrow", "wide"}, std::exp(3.0), 1});
+  }
+  CHECK(intervals_of(made).front().high == near(before));
+}
+
+TEST_CASE("a family with too few models is pooled with its like", "[validate][intervals]") {
+  auto made = predictions({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1});
+  made.push_back({"rare", {"rare", "wide"}, 1, 2});
+  CHECK(intervals_of(made).back().family == "wide");
+  CHECK(intervals_of(made).back().models == 10);
+  CHECK(intervals_of(made).back().high == near(2 * std::exp(.1)));
+}
+
+} // namespace
+} // namespace stagecraft::test
