@@ -267,8 +267,7 @@ std::string to_csv(const Validation& validation) {
     text += csv_cell(row.case_name) + "," + csv_cell(row.metric) + "," + csv_cell(row.group) + "," +
             csv_cell(row.measured) + "," + csv_cell(row.predicted) + "," + csv_cell(row.error());
     if (intervals) {
-      text += (row.high > 0 ? "," + csv_cell(row.low) + "," + csv_cell(row.high) : ",,") + "," +
-              csv_cell(row.family);
+      text += (row.high > 0 ? "," + csv_cell(row.low) + "," + csv_cell(row.high) : ",,") + "," + csv_cell(row.family);
     }
     for (const auto& [name, of_baseline] : baselines) {
       const auto found = of_baseline.find({row.case_name, row.metric});

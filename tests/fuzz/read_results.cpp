@@ -86,7 +86,7 @@ void read_perseus(std::string_view bytes) {
     write_file(folder.path() / "runs.csv", texts.runs);
     write_file(folder.path() / "stages.csv", texts.stages);
     write_file(folder.path() / "plans.csv", texts.plans);
-    validate_perseus(folder.path(), kRoot);
+    validate_perseus(folder.path(), {.shipped = kRoot});
   }
 }
 

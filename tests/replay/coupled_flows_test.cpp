@@ -26,11 +26,16 @@ std::vector<double> bandwidths_of(const Platform& platform) {
 }
 
 double replayed(const Platform& platform, const Flows& flows, double buffer, ReplayFunction engine) {
+  const Bytes bytes{buffer};
   double sum = 0;
-  for (const CoupledFlow& flow : flows) {
-    const Bytes bytes{buffer};
-    const test::Flow one{flow.sent(bytes).value, {flow.leg.links}, 0, flow.latency(bytes).value};
-    sum += arrivals(bandwidths_of(platform), {one}, engine).front();
+  for (std::size_t first = 0; first < flows.size();) {
+    std::vector<test::Flow> together; // those beside each other begin together
+    do {
+      const CoupledFlow& flow = flows[first++];
+      together.push_back({flow.sent(bytes).value, {flow.leg.links}, 0, flow.latency(bytes).value});
+    } while (first < flows.size() && flows[first].beside);
+    const std::vector<double> ends = arrivals(bandwidths_of(platform), together, engine);
+    sum += *std::max_element(ends.begin(), ends.end());
   }
   return sum;
 }

@@ -15,8 +15,9 @@ namespace {
 
 using Catch::Contains;
 
-const std::string kHeader = "case,source,model,layers,hidden,heads,seq_len,vocab,gpu,gpus_per_node,nodes,tensor_parallel,"
-                            "pipeline_parallel,micro_batch,global_batch,precision,recompute,metric,unit,value,note\n";
+const std::string kHeader =
+    "case,source,model,layers,hidden,heads,seq_len,vocab,gpu,gpus_per_node,nodes,tensor_parallel,"
+    "pipeline_parallel,micro_batch,global_batch,precision,recompute,metric,unit,value,note\n";
 
 // A line of the table: GPT of two layers on one A100.
 std::string line(const std::string& name, const std::string& metric, const std::string& value,
@@ -35,9 +36,9 @@ fs::path table_of(const std::string& lines, const std::string& name = "made-up.c
 Validation validated(const std::string& lines) { return validate(table_of(lines), {.shipped = kRoot}); }
 
 TEST_CASE("a row is predicted as the study that it makes, in the unit of its metric", "[validate][truth]") {
-  const std::string one_device = kHeader + line("a", "iteration_seconds", "s,0.1") +
-                                 line("b", "iteration_seconds", "ms,100") + line("c", "tokens_per_gpu_second", "tokens/GPU/s,1e5") +
-                                 line("d", "peak_memory", "GiB,2");
+  const std::string one_device =
+      kHeader + line("a", "iteration_seconds", "s,0.1") + line("b", "iteration_seconds", "ms,100") +
+      line("c", "tokens_per_gpu_second", "tokens/GPU/s,1e5") + line("d", "peak_memory", "GiB,2");
   const Validation validation = validated(one_device);
   REQUIRE(validation.rows.size() == 4);
   CHECK(validation.skipped.empty());

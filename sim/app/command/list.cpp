@@ -29,10 +29,11 @@ struct ListCommand {
 };
 
 void add_flags(Flags& flags, ListCommand& options) {
-  flags.add("KIND", &options.kind,
-            "strategies, schedules, collectives, devices, platforms, workloads, frameworks, cost-models, engines, formats, "
-            "measurement-formats, configs, plan-formats, schedule-formats, token-dispatchers or metrics",
-            {.required = true});
+  flags.add(
+      "KIND", &options.kind,
+      "strategies, schedules, collectives, devices, platforms, workloads, frameworks, cost-models, engines, formats, "
+      "measurement-formats, configs, plan-formats, schedule-formats, token-dispatchers or metrics",
+      {.required = true});
   add_output_flags(flags, options.output, {"table", "json"});
 }
 

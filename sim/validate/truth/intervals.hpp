@@ -23,8 +23,8 @@ struct PredictionInterval {
 
 /// Of each prediction, the interval that holds 90 % of measurements of models not seen: split conformal prediction with
 /// a model as the unit that is exchangeable (Dunn, Wasserman, Ramdas 2023, "Distribution-free prediction sets for
-/// two-layer hierarchical models"; each model weighs the same). The score is |log(measured / predicted)|. A family needs
-/// nine other models: with fewer, no finite interval holds 90 %.
+/// two-layer hierarchical models"; each model weighs the same). The score is |log(measured / predicted)|. A family
+/// needs nine other models: with fewer, no finite interval holds 90 %.
 std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions);
 
 inline constexpr double kIntervalCoverage = 0.9;

@@ -102,14 +102,13 @@ void read_degrees(Line& line, TruthDegrees& degrees) {
              .sequence = line.truth("sequence_parallel")};
 }
 
-// A value of true and false is a statement, which no unit scales.
 void read_value(Line& line, TruthRow& row) {
   row.metric = line.text("metric");
   row.unit = line.text("unit");
   row.known = find_truth_metric(row.metric);
   if (row.known != nullptr) {
     const double scale = scale_of(*row.known, row.unit, line.cell("unit").where);
-    row.value = line.cell("value").number(std::numeric_limits<double>::lowest()) * scale;
+    row.value = line.cell("value").number(0) * scale;
   }
 }
 

@@ -36,6 +36,9 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   if (!row.unreadable.empty()) {
     return Infeasible{row.unreadable + ", which is no number"};
   }
+  if (row.value == 0) {
+    return Infeasible{"it was measured as 0, from which nothing is off by a share"};
+  }
   const int devices = truth_devices(row);
   if (devices == 0) {
     return Infeasible{"neither num_gpus, nor nodes and gpus_per_node, nor data_parallel say how many devices ran"};

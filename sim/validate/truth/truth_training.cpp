@@ -108,7 +108,8 @@ private:
     if (dispatcher == "deepep" || dispatcher == "hybridep") {
       line("  token_dispatcher: deepep");
     }
-    if (const std::string graphs = row_.flag("cuda_graphs"); has(graphs, "full_iteration") || has(graphs, "per layer")) {
+    if (const std::string graphs = row_.flag("cuda_graphs");
+        has(graphs, "full_iteration") || has(graphs, "per layer")) {
       line("  launches: {each: 0 us}");
     }
     const std::string offload = row_.flag("cpu_offload");
