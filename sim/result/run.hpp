@@ -84,6 +84,14 @@ struct RunConfidence {
   double best = 0; ///< share of the draws in which no other run of its block is faster; NaN: no other run is known
 };
 
+/// The range in which nine of ten measurements of runs like this lie, by how far off predictions of others were.
+struct RunExpected {
+  Seconds low, high;
+  std::string family; ///< of runs; the narrowest that is known
+  int models = 0;     ///< that it rests on
+  double median = 0;  ///< their median absolute error
+};
+
 /// The shares of a device type's computing time, optimiser steps aside, that rest on each of kCostSources.
 struct CostBasis {
   std::string type;
@@ -125,6 +133,7 @@ struct MeasuredRun {
   std::vector<double> staleness;           ///< of each stage, in optimiser steps; empty: no gradient is late
   std::optional<RunSpread> perturbed;      ///< where the study perturbs
   std::optional<RunConfidence> confidence; ///< where the study asks for it
+  std::optional<RunExpected> expected;     ///< where the training names a framework
   double samples_per_second = 0, speedup = 0;
   double tokens_per_second = 0; ///< 0: the model has no tokens
   /// Model FLOPs utilization, and the same of what the devices compute: the part of the nominal matrix peak of those in

@@ -225,6 +225,13 @@ Json to_value(const Run& run, bool timing) {
       json["confidence"] = {{"samples", run.confidence->iteration.samples}};
       add_metrics(json, "confidence", run);
     }
+    if (run.expected) {
+      json["expected"] = {{"low_seconds", run.expected->low.value},
+                          {"high_seconds", run.expected->high.value},
+                          {"family", run.expected->family},
+                          {"models", run.expected->models},
+                          {"median_error", run.expected->median}};
+    }
     if (!run.staleness.empty()) {
       json["staleness"] = run.staleness;
     }

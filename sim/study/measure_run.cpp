@@ -122,6 +122,23 @@ void add_comparisons(StudyCosts& costs, const TaskGraph& graph, bool from_empty,
   }
 }
 
+// The range of its time by measured runs of its family.
+void add_expected(const Study& study, Run& run) {
+  const auto is_expert = [](const Operator& op) { return op.active < 1; };
+  const auto& nodes_of = study.platform.devices;
+  const bool several = std::any_of(nodes_of.begin(), nodes_of.end(),
+                                   [&](const Device& device) { return device.node != nodes_of.front().node; });
+  const auto family =
+      narrowest_family(study.error_families,
+                       {.mixture = std::any_of(study.model->operators.begin(), study.model->operators.end(), is_expert),
+                        .several_nodes = several,
+                        .framework = study.training.framework});
+  if (family) {
+    run.expected = RunExpected{run.metrics.iteration / family->factor, run.metrics.iteration * family->factor,
+                               family->name, family->models, family->median};
+  }
+}
+
 } // namespace
 
 void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
@@ -145,6 +162,7 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
     if (!prepared.brief) {
       add_comparisons(costs, graph, prepared.timeline.iterations == 1, run);
       run.cost_basis = cost_basis_of(costs, prepared);
+      add_expected(study, run);
     }
     if (study.perturb) {
       run.perturbed =

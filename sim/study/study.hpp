@@ -11,6 +11,7 @@
 #include "sim/result/run.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"
+#include "sim/study/error_families.hpp"
 #include "sim/study/inputs.hpp"
 #include "sim/study/perturb_runs.hpp"
 
@@ -64,6 +65,7 @@ struct Study {
   const EngineRow* engine = &kEngines[0];
   const DetailRow* detail = &kDetails[0];
   std::uint64_t seed = 1;
+  std::vector<ErrorFamily> error_families; ///< where the training names a framework
   std::optional<AdaptOptions> adapt;
   std::optional<PerturbOptions> perturb;
   bool per_device = false; ///< results list the figures of each device, also of more than 64

@@ -115,6 +115,17 @@ std::string what_is_busy(const Run& best) {
          " of all devices' time, and no device waits longer than " + to_text(exposed) + " for data that is being sent.";
 }
 
+// The range of the winner's time by runs that were measured.
+std::string what_is_expected(const Run& best) {
+  if (!best.expected) {
+    return "";
+  }
+  const RunExpected& expected = *best.expected;
+  return "Measured, it would take between " + to_text(expected.low) + " and " + to_text(expected.high) +
+         " nine times out of ten, as predictions of others were off: " + expected.family + ", " +
+         std::to_string(expected.models) + " models, median error " + percent(expected.median, 0) + ".";
+}
+
 // How sure the winner is under the cost model's errors; the rival is the other run of its block that is the fastest
 // most often.
 std::string how_sure(const Comparison& comparison) {
@@ -252,6 +263,9 @@ std::vector<std::string> make_verdict(const Comparison& comparison, const std::v
     }
     if (std::string gained = what_stale_weights_gain(comparison, without_barrier); !gained.empty()) {
       verdict.push_back(std::move(gained));
+    }
+    if (std::string expected = what_is_expected(best); !expected.empty()) {
+      verdict.push_back(std::move(expected));
     }
     if (std::string sure = how_sure(comparison); !sure.empty()) {
       verdict.push_back(std::move(sure));

@@ -195,5 +195,46 @@ TEST_CASE("a family with too few models is pooled with its like", "[validate][in
   CHECK(intervals_of(made).back().high == near(2 * std::exp(.1)));
 }
 
+TEST_CASE("families with enough models are kept in a file, and read as written", "[validate][intervals]") {
+  auto made = predictions({.1, .2, .3, .4, .5, .6, .7, .8, .9});
+  made.push_back({"rare", {"rare", "wide"}, 1, 2});
+  const std::vector<ErrorFamily> families = error_families_of(made);
+  REQUIRE(families.size() == 2); // "rare" has one model
+  CHECK(families[0].name == "narrow");
+  CHECK(families[0].models == 9);
+  CHECK(families[0].factor == near(std::exp(.9))); // 9 of 10, with the model that is predicted
+  CHECK(families[0].median == near(1 - std::exp(-.5)));
+  CHECK(families[1].name == "wide");
+  CHECK(families[1].rows == 10);
+  const std::vector<ErrorFamily> read = read_error_families(yaml::parse(error_families_text(families), "f.yaml"));
+  REQUIRE(read.size() == 2);
+  CHECK(read[0].name == "narrow");
+  CHECK(read[0].factor == Approx(families[0].factor).epsilon(1e-3)); // four digits
+  CHECK_THAT(error_of([] { read_error_families(yaml::parse("families: [{name: a, models: 9, rows: 9, factor: 0.9, "
+                                                           "median: 0.1}]",
+                                                           "f.yaml")); }),
+             Contains("f.yaml:1:") && Contains("factor") && Contains("1 to 1e6"));
+}
+
+TEST_CASE("a comparison by a framework's recipe says where measurements of runs like it lie", "[validate][intervals]") {
+  const auto compared = [](const std::string& framework) {
+    const std::string text = "model: gpt2\nplatform: dgx-a100\ntraining: {global_batch: 8, micro_batch_size: 1, "
+                             "precision: bf16, parallel: {tensor: 1, pipeline: 1}" +
+                             framework + "}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
+    return compare_text(text).comparison;
+  };
+  const Comparison with = compared(", framework: megatron-lm-2022");
+  const Run& run = with.runs.front();
+  REQUIRE(run.expected);
+  const std::vector<ErrorFamily> shipped =
+      read_error_families(yaml::load(kRoot / "platforms/errors/measured-runs.yaml"));
+  const auto family = narrowest_family(shipped, {.framework = "megatron-lm-2022"});
+  REQUIRE(family);
+  CHECK(run.expected->family == family->name);
+  CHECK(run.expected->high.value == near(run.metrics.iteration.value * family->factor));
+  CHECK(run.expected->low.value == near(run.metrics.iteration.value / family->factor));
+  CHECK_FALSE(compared("").runs.front().expected);
+}
+
 } // namespace
 } // namespace stagecraft::test

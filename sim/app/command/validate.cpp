@@ -22,7 +22,7 @@ struct ValidateCommand {
   std::string file;
   OutputOptions output;
   bool timeline = false;
-  std::string figures, trace, studies;
+  std::string figures, trace, studies, errors;
   std::vector<std::string> filters, settings;
 };
 
@@ -47,6 +47,8 @@ void add_flags(Flags& flags, ValidateCommand& options) {
             {.name = "COLUMN=TEXT"});
   flags.add("--set", &options.settings, "set a key of the study of each row of tables; may be repeated",
             {.name = "KEY=VALUE"});
+  flags.add("--errors", &options.errors,
+            "write how far off predictions of tables are, by families of runs, into this file", {.name = "FILE"});
   flags.add("--studies", &options.studies, "write the study that predicts each row of tables into this folder",
             {.name = "DIR"});
   flags.add("--trace", &options.trace,
@@ -84,6 +86,7 @@ ExitStatus run(const ValidateCommand& options) {
   Progress progress(options.output.quiet);
   ValidateOptions how{.shipped = shipped_folder(), .workers = cores()};
   how.studies = options.studies;
+  how.errors = options.errors;
   how.settings = parse_settings(options.settings);
   how.progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
   for (const std::string& filter : options.filters) {

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "sim/base/statistics.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -37,15 +39,37 @@ double largest_likely(const ScoresByModel& scores, const std::string& without) {
   return std::numeric_limits<double>::infinity();
 }
 
-} // namespace
-
-std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions) {
+std::map<std::string, ScoresByModel> scores_of(const std::vector<ScoredPrediction>& predictions) {
   std::map<std::string, ScoresByModel> families;
   for (const ScoredPrediction& one : predictions) {
     for (const std::string& family : one.families) {
       families[family][one.model].push_back(std::abs(std::log(one.measured / one.predicted)));
     }
   }
+  return families;
+}
+
+} // namespace
+
+std::vector<ErrorFamily> error_families_of(const std::vector<ScoredPrediction>& predictions) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const ScoredPrediction& one : predictions) {
+    for (const std::string& family : one.families) {
+      errors[family].push_back(std::abs(one.predicted / one.measured - 1));
+    }
+  }
+  std::vector<ErrorFamily> families;
+  for (const auto& [name, scores] : scores_of(predictions)) {
+    if (static_cast<int>(scores.size()) >= kLeastModels) {
+      families.push_back({name, static_cast<int>(scores.size()), static_cast<int>(errors[name].size()),
+                          std::exp(largest_likely(scores, "")), quantile(errors[name], 0.5)});
+    }
+  }
+  return families;
+}
+
+std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions) {
+  std::map<std::string, ScoresByModel> families = scores_of(predictions);
   std::map<std::pair<std::string, std::string>, double> known; // by family and the model left out
   std::vector<PredictionInterval> intervals;
   for (const ScoredPrediction& one : predictions) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/study/error_families.hpp"
+
 namespace stagecraft {
 
 /// A prediction whose measurement is known.
@@ -26,6 +28,10 @@ struct PredictionInterval {
 /// two-layer hierarchical models"; each model weighs the same). The score is |log(measured / predicted)|. A family
 /// needs nine other models: with fewer, no finite interval holds 90 %.
 std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions);
+
+/// Of each family with enough models, how far off its predictions are: what intervals_of() would say of a model that is
+/// none of them.
+std::vector<ErrorFamily> error_families_of(const std::vector<ScoredPrediction>& predictions);
 
 inline constexpr double kIntervalCoverage = 0.9;
 inline constexpr int kLeastModels = 9; ///< 1 / (1 - 0.9) - 1

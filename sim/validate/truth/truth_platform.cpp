@@ -34,7 +34,10 @@ std::set<std::string> words_of(const std::string& name) {
 // The device type with the most words in common, among those whose family, the name's first word, is one of them.
 // Words that only one of the two has count half against it.
 std::string nearest_device(const std::string& gpu, const fs::path& shipped) {
-  const std::set<std::string> wanted = words_of(gpu);
+  std::set<std::string> wanted = words_of(gpu);
+  if (wanted.contains("mi250") && !wanted.contains("128gb")) { // of its two chips a framework sees one
+    wanted.insert("gcd");
+  }
   std::string best;
   double best_score = 0;
   std::error_code failure;

@@ -139,6 +139,17 @@ private:
     return "";
   }
 
+  // TorchTitan's policy `op` keeps the results of all products but every second of a block: of q, k, v, o, w1, w3 and
+  // w2 those of k, o and w3 run again. w1 and w3 are one product here, which every second layer runs again.
+  std::string every_second_product() const {
+    std::string names;
+    for (int layer = 0; layer < row_.sizes.layers; ++layer) {
+      const std::string front = "layer." + std::to_string(layer) + ".";
+      names += (names.empty() ? "" : ", ") + front + "projection" + (layer % 2 == 0 ? ", " + front + "expand" : "");
+    }
+    return ", operators: [" + names + "]";
+  }
+
   void write_selective(const std::string& words) {
     const bool by_operator = framework_.name == "torchtitan" || framework_.name == "fsdp";
     std::string kinds;
@@ -157,8 +168,9 @@ private:
         assume("recompute of " + module + " is left out");
       }
     }
+    const std::string operators = framework_.name == "torchtitan" ? every_second_product() : "";
     if (!kinds.empty()) {
-      line("  recompute: {kinds: [" + kinds + "]}");
+      line("  recompute: {kinds: [" + kinds + "]" + operators + "}");
     }
   }
 

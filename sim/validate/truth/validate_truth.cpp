@@ -62,13 +62,11 @@ struct AskedRow {
   std::vector<std::string> assumed;
 };
 
-// The families of a row, from the narrowest to the widest. Times and memory are told apart in all.
 std::vector<std::string> families_of(const AskedRow& asked) {
-  const TruthRow& row = asked.row;
-  const std::string what = row.known->is_time ? "times of " : "memory of ";
-  const std::string kind = row.sizes.experts > 0 ? "mixtures" : "dense models";
-  const std::string nodes = row.nodes > 1 ? " on several nodes" : " on one node";
-  return {what + kind + nodes + ", " + asked.framework, what + kind + nodes, what + kind, what + "all models"};
+  return stagecraft::families_of({.time = asked.row.known->is_time,
+                                  .mixture = asked.row.sizes.experts > 0,
+                                  .several_nodes = asked.row.nodes > 1,
+                                  .framework = asked.framework});
 }
 
 // What exchanges its rows for those of other models: its architecture and sizes.
@@ -78,8 +76,13 @@ std::string model_of(const TruthRow& row) {
          std::to_string(sizes.heads);
 }
 
+const std::string kErrorsHead =
+    "# How far off predictions of measured runs were: `stagecraft validate TABLES --errors FILE`, docs/validation.md.\n"
+    "# SPDX-License-Identifier: Apache-2.0\n"
+    "source: \"facts of published tables; only quantiles of the errors of their predictions stand here\"\n";
+
 // Gives each row its interval, from the others. `asked`: of each row.
-void add_intervals(std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked) {
+std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked) {
   std::vector<ScoredPrediction> scored;
   for (std::size_t at = 0; at < rows.size(); ++at) {
     scored.push_back({model_of(asked[at]->row), families_of(*asked[at]), rows[at].measured, rows[at].predicted});
@@ -90,6 +93,7 @@ void add_intervals(std::vector<ValidationRow>& rows, const std::vector<const Ask
     rows[at].low = intervals[at].models > 0 ? intervals[at].low : 0;
     rows[at].high = intervals[at].models > 0 ? intervals[at].high : 0;
   }
+  return error_families_of(scored);
 }
 
 // Each study once, and which one each row asks for.
@@ -117,12 +121,18 @@ Asked ask(std::vector<TruthRow> rows, const fs::path& shipped) {
   return asked;
 }
 
+// What the row's note says that its time is of.
+TimedParts timed_parts(const TruthRow& row) {
+  const auto notes = [&](std::string_view words) { return row.note.find(words) != std::string::npos; };
+  return notes("forward only") ? TimedParts::forward : notes("no optimizer") ? TimedParts::passes : TimedParts::all;
+}
+
 // Of each table, how far measurements of one study are from the median of the others, in the median.
 std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
-  std::map<std::pair<std::size_t, std::string>, std::vector<const TruthRow*>> equal;
+  std::map<std::tuple<std::size_t, std::string, TimedParts>, std::vector<const TruthRow*>> equal;
   for (const AskedRow& asked : rows) {
     if (const auto* study = std::get_if<std::size_t>(&asked.study); study != nullptr && asked.row.known->is_time) {
-      equal[{*study, asked.row.metric}].push_back(&asked.row);
+      equal[{*study, asked.row.metric, timed_parts(asked.row)}].push_back(&asked.row);
     }
   }
   std::map<std::string, std::vector<double>> errors;
@@ -144,12 +154,6 @@ std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
     noise[set] = quantile(of_set, 0.5);
   }
   return noise;
-}
-
-// What the row's note says that its time is of.
-TimedParts timed_parts(const TruthRow& row) {
-  const auto notes = [&](std::string_view words) { return row.note.find(words) != std::string::npos; };
-  return notes("forward only") ? TimedParts::forward : notes("no optimizer") ? TimedParts::passes : TimedParts::all;
 }
 
 // The models that any shipped recipe rests on.
@@ -227,7 +231,10 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
       speeds.push_back({&one.row, &run});
     }
   }
-  add_intervals(validation.rows, scored);
+  const std::vector<ErrorFamily> families = add_intervals(validation.rows, scored);
+  if (!options.errors.empty()) {
+    write_file(options.errors, kErrorsHead + error_families_text(families));
+  }
   validation.baselines = baselines_of(speeds);
   validation.noise = noise_of(asked.rows);
   return validation;

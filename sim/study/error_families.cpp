@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/error_families.hpp"
+
+#include <algorithm>
+
+#include "sim/base/units.hpp"
+
+namespace stagecraft {
+
+std::vector<std::string> families_of(const FamilyTraits& traits) {
+  const std::string kind = std::string(traits.time ? "times of " : "memory of ") +
+                           (traits.mixture ? "mixtures" : "dense models");
+  const std::string nodes = kind + (traits.several_nodes ? " on several nodes" : " on one node");
+  return {nodes + " by " + std::string(traits.framework), nodes, kind,
+          std::string(traits.time ? "times of " : "memory of ") + "all models"};
+}
+
+std::vector<ErrorFamily> read_error_families(const yaml::Node& document) {
+  constexpr int kMost = 1'000'000'000;
+  constexpr yaml::Range kFactor{1, 1e6, true, "1 to 1e6"};
+  yaml::Map map(document, "error families");
+  map.text("source", "");
+  std::vector<ErrorFamily> families;
+  for (const yaml::Node* node : map.list("families")) {
+    yaml::Map item(*node, "family");
+    families.push_back({.name = item.text("name"),
+                        .models = item.integer("models", 1, kMost),
+                        .rows = item.integer("rows", 1, kMost),
+                        .factor = item.number("factor", kFactor),
+                        .median = item.number("median", yaml::kNotNegative)});
+    item.finish();
+  }
+  map.finish();
+  return families;
+}
+
+std::string error_families_text(const std::vector<ErrorFamily>& families) {
+  std::string text = "families:\n";
+  for (const ErrorFamily& family : families) {
+    text += "  - {name: \"" + family.name + "\", models: " + std::to_string(family.models) +
+            ", rows: " + std::to_string(family.rows) + ", factor: " + to_digits(family.factor, 4) +
+            ", median: " + to_digits(family.median, 3) + "}\n";
+  }
+  return text;
+}
+
+std::optional<ErrorFamily> narrowest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits) {
+  for (const std::string& name : families_of(traits)) {
+    const auto found = std::find_if(families.begin(), families.end(),
+                                    [&](const ErrorFamily& family) { return family.name == name; });
+    if (found != families.end()) {
+      return *found;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace stagecraft

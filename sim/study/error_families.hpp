@@ -1,0 +1,43 @@
+// How far off predictions of measured runs were, by families of runs: docs/validation.md, "How sure a prediction is".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/yaml.hpp"
+
+namespace stagecraft {
+
+/// Runs whose predictions are expected to be alike in how far off they are.
+struct ErrorFamily {
+  std::string name;
+  int models = 0, rows = 0;
+  double factor = 1; ///< nine of ten measurements of another model lie within prediction / factor and prediction * factor
+  double median = 0; ///< the median absolute error
+};
+
+/// What a run is, as far as families go.
+struct FamilyTraits {
+  bool time = true;    ///< of a time, or of a rate; else of memory
+  bool mixture = false; ///< of experts
+  bool several_nodes = false;
+  std::string_view framework; ///< its recipe
+};
+
+/// The names of the families that a run belongs to, from the narrowest to the widest.
+std::vector<std::string> families_of(const FamilyTraits& traits);
+
+/// Reads a list of families, `families: [{name, models, rows, factor, median}]`. Throws InputError.
+std::vector<ErrorFamily> read_error_families(const yaml::Node& document);
+
+/// The text of such a file.
+std::string error_families_text(const std::vector<ErrorFamily>& families);
+
+/// The narrowest family of those given that a run belongs to; nothing where there is none.
+std::optional<ErrorFamily> narrowest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits);
+
+} // namespace stagecraft
