@@ -8,8 +8,8 @@
 namespace stagecraft {
 
 std::vector<std::string> families_of(const FamilyTraits& traits) {
-  const std::string kind = std::string(traits.time ? "times of " : "memory of ") +
-                           (traits.mixture ? "mixtures" : "dense models");
+  const std::string kind =
+      std::string(traits.time ? "times of " : "memory of ") + (traits.mixture ? "mixtures" : "dense models");
   const std::string nodes = kind + (traits.several_nodes ? " on several nodes" : " on one node");
   return {nodes + " by " + std::string(traits.framework), nodes, kind,
           std::string(traits.time ? "times of " : "memory of ") + "all models"};
@@ -46,8 +46,8 @@ std::string error_families_text(const std::vector<ErrorFamily>& families) {
 
 std::optional<ErrorFamily> narrowest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits) {
   for (const std::string& name : families_of(traits)) {
-    const auto found = std::find_if(families.begin(), families.end(),
-                                    [&](const ErrorFamily& family) { return family.name == name; });
+    const auto found =
+        std::find_if(families.begin(), families.end(), [&](const ErrorFamily& family) { return family.name == name; });
     if (found != families.end()) {
       return *found;
     }

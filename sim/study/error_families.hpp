@@ -16,13 +16,14 @@ namespace stagecraft {
 struct ErrorFamily {
   std::string name;
   int models = 0, rows = 0;
-  double factor = 1; ///< nine of ten measurements of another model lie within prediction / factor and prediction * factor
+  double factor =
+      1; ///< nine of ten measurements of another model lie within prediction / factor and prediction * factor
   double median = 0; ///< the median absolute error
 };
 
 /// What a run is, as far as families go.
 struct FamilyTraits {
-  bool time = true;    ///< of a time, or of a rate; else of memory
+  bool time = true;     ///< of a time, or of a rate; else of memory
   bool mixture = false; ///< of experts
   bool several_nodes = false;
   std::string_view framework; ///< its recipe

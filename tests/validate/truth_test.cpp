@@ -210,9 +210,11 @@ TEST_CASE("families with enough models are kept in a file, and read as written",
   REQUIRE(read.size() == 2);
   CHECK(read[0].name == "narrow");
   CHECK(read[0].factor == Approx(families[0].factor).epsilon(1e-3)); // four digits
-  CHECK_THAT(error_of([] { read_error_families(yaml::parse("families: [{name: a, models: 9, rows: 9, factor: 0.9, "
-                                                           "median: 0.1}]",
-                                                           "f.yaml")); }),
+  CHECK_THAT(error_of([] {
+               read_error_families(yaml::parse("families: [{name: a, models: 9, rows: 9, factor: 0.9, "
+                                               "median: 0.1}]",
+                                               "f.yaml"));
+             }),
              Contains("f.yaml:1:") && Contains("factor") && Contains("1 to 1e6"));
 }
 

@@ -118,7 +118,7 @@ int words_of(const TruthRow& row, bool pads, std::vector<std::string>& assumed) 
   int words = row.sizes.vocabulary;
   if (words == 0) {
     words = kGpt2Words;
-    assumed.push_back("a vocabulary of 50257, as GPT-2's");
+    assumed.emplace_back("a vocabulary of 50257, as GPT-2's");
   }
   const int step = kStep * std::max(row.degrees.tensor, 1);
   return pads ? (words + step - 1) / step * step : words;
@@ -155,7 +155,7 @@ int adapter_rank(const TruthRow& row, std::vector<std::string>& assumed) {
   const std::size_t found = row.note.find(kRank);
   const int stated = found == std::string::npos ? 0 : std::atoi(row.note.c_str() + found + kRank.size());
   if (stated <= 0) {
-    assumed.push_back("adapters of rank 16");
+    assumed.emplace_back("adapters of rank 16");
   }
   return stated > 0 ? stated : kUsual;
 }
