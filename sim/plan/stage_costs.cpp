@@ -509,6 +509,38 @@ Stage simulated_of(const Stage& stage, const StageFold& fold) {
   return simulated;
 }
 
+// What the first stage's step takes beside its kernels; all others wait for it.
+Seconds step_overhead(const Problem& problem, const Stage& stage) {
+  const bool reads = !stage.operators.empty() && stage.operators.front() == 0;
+  return reads ? problem.training.step_overhead : Seconds{0};
+}
+
+// What the device leaves to its host; null where that is nothing. `by_unit`: its gradients go there with their units.
+std::shared_ptr<const HostCost> host_of(const Problem& problem, DeviceId device, double steps,
+                                        const std::vector<int>& sharers, bool by_unit) {
+  if (!problem.training.offload.on()) {
+    return nullptr;
+  }
+  HostCost host = host_cost(problem, device, steps, sharers[problem.platform.devices[device].node]);
+  host.gradients = by_unit ? Bytes{0} : host.gradients;
+  return std::make_shared<const HostCost>(host);
+}
+
+// The parts of its passes between which units are gathered or buckets reduced.
+void add_parts(const Problem& problem, const Stage& stage, const TensorSplit& split, bool by_unit, StageCost& cost) {
+  if (!cost.units.empty()) {
+    cost.kernels = unit_kernels(problem, stage, cost.units, cost.sharing);
+    cost.unit_parts = parts_of(
+        cost.units, cost.groups.empty() ? operator_seconds(problem, stage, problem.type_index(stage.devices.front()))
+                                        : cost.groups.front().passes->of_operators);
+  }
+  if (!cost.shares_units() && (stage.replicas() > 1 || (problem.training.offload.gradients && !by_unit))) {
+    cost.buckets =
+        gradient_buckets(problem, stage, split, cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
+                         cost.gradients + cost.expert_gradients);
+  }
+}
+
 // `sharers`: the plan's devices in each node. `fold`: whose costs are wanted; null: those of all replicas.
 StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers, Bytes incoming,
                      Bytes outgoing, Figures figures, const StageFold* fold) {
@@ -523,16 +555,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
   const double steps = held.parameters * part_of_shared(problem.training, stage, held);
   cost.units = shard_units(problem, stage, split);
   cost.only_offloads = !shares_by_unit(problem.training, stage);
-  const bool offloads = problem.training.offload.on() && figures == Figures::all;
   const bool by_unit = copies_gradients_by_unit(problem.training.offload, problem.training.sharding, cost);
-  const auto host_of = [&](DeviceId device) -> std::shared_ptr<const HostCost> {
-    if (!offloads) {
-      return nullptr;
-    }
-    HostCost host = host_cost(problem, device, steps, sharers[problem.platform.devices[device].node]);
-    host.gradients = by_unit ? Bytes{0} : host.gradients;
-    return std::make_shared<const HostCost>(host);
-  };
   if (stage.replicas() > 1) {
     cost.zero = problem.training.sharding.zero;
     cost.sharing = sharing_replicas(problem.training, stage);
@@ -560,43 +583,30 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
     }
     const StageMemory memory =
         memory_of_replica(problem, stage, held, cost.units, incoming * split.borders, outgoing * split.borders, share);
-    const bool reads = !stage.operators.empty() && stage.operators.front() == 0; // the stage that all wait for
-    const Seconds step_overhead = reads ? problem.training.step_overhead : Seconds{0};
     for (const DeviceId device : devices) {
       const DeviceType& type = problem.platform.type_of(device);
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
-      cost.replicas.push_back({.device = device,
-                               .share = share,
-                               .forward = Seconds{times.forward},
-                               .backward_input = Seconds{times.input},
-                               .backward_weight = Seconds{times.weight},
-                               .overlap = Seconds{times.overlap},
-                               .recompute = Seconds{times.again},
-                               .norm = clipping.norm,
-                               .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale +
-                                            weight_cast_time(problem, stage, split, type) + step_overhead,
-                               .prediction = prediction_time(problem.training, held.parameters, type),
-                               .memory = memory,
-                               .host = host_of(device)});
+      cost.replicas.push_back(
+          {.device = device,
+           .share = share,
+           .forward = Seconds{times.forward},
+           .backward_input = Seconds{times.input},
+           .backward_weight = Seconds{times.weight},
+           .overlap = Seconds{times.overlap},
+           .recompute = Seconds{times.again},
+           .norm = clipping.norm,
+           .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale +
+                        weight_cast_time(problem, stage, split, type) + step_overhead(problem, stage),
+           .prediction = prediction_time(problem.training, held.parameters, type),
+           .memory = memory,
+           .host = figures == Figures::all ? host_of(problem, device, steps, sharers, by_unit) : nullptr});
     }
   }
-  if (figures == Figures::memory) {
-    return cost;
-  }
-  if (!cost.units.empty()) {
-    cost.kernels = unit_kernels(problem, stage, cost.units, cost.sharing);
-    cost.unit_parts = parts_of(
-        cost.units, cost.groups.empty() ? operator_seconds(problem, stage, problem.type_index(stage.devices.front()))
-                                        : cost.groups.front().passes->of_operators);
-  }
-  if (!cost.shares_units() && (stage.replicas() > 1 || (problem.training.offload.gradients && !by_unit))) {
-    cost.buckets =
-        gradient_buckets(problem, stage, split, cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
-                         cost.gradients + cost.expert_gradients);
+  if (figures == Figures::all) {
+    add_parts(problem, stage, split, by_unit, cost);
   }
   return cost;
 }
-
 PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, const Fold* fold = nullptr) {
   PlanCost cost;
   cost.stages.resize(plan.stages.size());

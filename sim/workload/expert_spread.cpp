@@ -76,8 +76,10 @@ public:
     for (const double weight : weights) {
       least = weight > 0 ? std::min(least, weight) : least;
     }
-    for (double x = std::log(kEarliest / all); x < std::log(kLatest / least); x += kStep) {
-      add_missed(std::exp(x), kStep, weights, missed);
+    const double begin = std::log(kEarliest / all);
+    const auto steps = static_cast<int>(std::ceil((std::log(kLatest / least) - begin) / kStep));
+    for (int step = 0; step < steps; ++step) {
+      add_missed(std::exp(begin + step * kStep), kStep, weights, missed);
     }
     for (std::size_t block = 0; block < hits.size(); ++block) {
       hits[block] += weights[block] > 0 ? factor * (1 - missed[block]) : 0;

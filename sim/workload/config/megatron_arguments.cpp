@@ -225,8 +225,8 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
   }
 }
 
-MegatronArguments::MegatronArguments(const std::vector<MegatronSetting>& settings, int world, const Where& whole)
-    : whole_(whole), world_(world) {
+MegatronArguments::MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole)
+    : whole_(std::move(whole)), world_(world) {
   for (const MegatronSetting& setting : settings) {
     const auto [known, is_first] = values_.emplace(setting.name, setting);
     if (!is_first) {

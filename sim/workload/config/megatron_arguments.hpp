@@ -46,7 +46,7 @@ public:
   /// two.
   MegatronArguments(const std::string& text, const std::string& file);
   /// Of another tool, on so many ranks (0: it does not say). InputError for a setting that is given twice.
-  MegatronArguments(const std::vector<MegatronSetting>& settings, int world, const Where& whole);
+  MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole);
 
   bool has(std::string_view name) const { return values_.count(std::string(name)) != 0; }
   /// Place of the value; the beginning of the file if the flag is not given.
