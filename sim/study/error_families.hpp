@@ -35,6 +35,9 @@ std::vector<std::string> families_of(const FamilyTraits& traits);
 /// Reads a list of families, `families: [{name, models, rows, factor, median}]`. Throws InputError.
 std::vector<ErrorFamily> read_error_families(const yaml::Node& document);
 
+/// Those shipped: platforms/errors/measured-runs.yaml in that folder; none where there is no such file.
+std::vector<ErrorFamily> shipped_error_families(const std::filesystem::path& shipped);
+
 /// The text of such a file.
 std::string error_families_text(const std::vector<ErrorFamily>& families);
 

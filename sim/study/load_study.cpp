@@ -458,16 +458,6 @@ std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> m
                                                                    : std::move(copy));
 }
 
-// How far off predictions by recipes were; nothing where the file is not shipped.
-std::vector<ErrorFamily> shipped_error_families(const Folders& folders) {
-  const std::filesystem::path file = folders.shipped / "platforms" / "errors" / "measured-runs.yaml";
-  std::error_code failure;
-  if (!std::filesystem::exists(file, failure)) {
-    return {};
-  }
-  return read_error_families(folders.files != nullptr ? folders.files->document(file) : yaml::load(file));
-}
-
 Platform kept_platform(const Folders& folders, const std::string& key, const std::function<Platform()>& make) {
   return folders.files != nullptr ? *folders.files->platform(key, make) : make();
 }
@@ -538,7 +528,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
     throw InputError(map.where("cost_model"), reason->reason);
   }
   if (!study.training.framework.empty()) {
-    study.error_families = shipped_error_families(folders);
+    study.error_families = shipped_error_families(folders.shipped);
   }
   map.find("sweep"); // load_sweep() reads it
   map.finish();

@@ -50,6 +50,12 @@ TEST_CASE("a row is predicted as the study that it makes, in the unit of its met
   CHECK(d.measured == near(2 * 1024.0 * 1024 * 1024));
   CHECK(d.metric == "peak_memory_bytes");
   CHECK(d.predicted > 0);
+  // One model has no other to tell how far off it may be: the shipped errors do, of times.
+  const auto family = narrowest_family(shipped_error_families(kRoot), {.framework = "megatron-lm-2025"});
+  REQUIRE(family);
+  CHECK(a.high == near(a.predicted * family->factor));
+  CHECK(a.family == family->name);
+  CHECK(d.high == 0);
 }
 
 TEST_CASE("the study of a row can be run by itself, and gives what is predicted", "[validate][truth]") {
@@ -69,14 +75,30 @@ TEST_CASE("the study of a row can be run by itself, and gives what is predicted"
 TEST_CASE("rows that cannot be predicted are listed with the reason", "[validate][truth]") {
   const Validation validation =
       validated(kHeader + line("a", "epochs_of_glory", "s,1") + line("b", "iteration_seconds", "s,1", "abacus-9000") +
-                line("c", "iteration_seconds", "s,1", "a100-80gb-sxm", "Perceptron,2,512,8") +
+                line("c", "iteration_seconds", "s,1", "a100-80gb-sxm", "BERT large,2,512,8") +
                 line("d", "iteration_seconds", "s,1", "a100-80gb-sxm", "GPT small,2,,8"));
   CHECK(validation.rows.empty());
   REQUIRE(validation.skipped.size() == 4);
   CHECK(validation.skipped[0].why == "the metric 'epochs_of_glory' is not predicted");
   CHECK_THAT(validation.skipped[1].why, Contains("abacus-9000"));
-  CHECK_THAT(validation.skipped[2].why, Contains("Perceptron"));
+  CHECK_THAT(validation.skipped[2].why, Contains("BERT large"));
   CHECK_THAT(validation.skipped[3].why, Contains("does not state hidden"));
+}
+
+TEST_CASE("what a row does not state is assumed, and said", "[validate][truth]") {
+  const Validation validation =
+      validated("case,model,layers,hidden,heads,ffn_hidden,seq_len,gpu,num_gpus,global_batch,metric,unit,value\n"
+                "a,Somebody's 1B,2,512,8,1024,128,h100-80gb-sxm,4,8,iteration_seconds,s,1\n");
+  REQUIRE(validation.rows.size() == 1);
+  const std::vector<std::string>& assumed = validation.rows.front().assumed;
+  const auto says = [&](const std::string& what) {
+    return std::find(assumed.begin(), assumed.end(), what) != assumed.end();
+  };
+  CHECK(says("a decoder built as Llama's"));
+  CHECK(says("a vocabulary of 50257, as GPT-2's"));
+  CHECK(says("precision bf16"));
+  CHECK(says("nothing is recomputed"));
+  CHECK(says("2 samples in a micro-batch")); // 8 are no multiple of 4 x 4 replicas
 }
 
 TEST_CASE("malformed rows are located errors", "[validate][truth]") {

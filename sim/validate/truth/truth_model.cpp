@@ -87,12 +87,26 @@ constexpr std::array kFamilies = {
     ModelFamily{"moonlight", shape_moonlight, 0},
     ModelFamily{"nemotron 3", nullptr, 0}, // hybrids of state spaces and attention
     ModelFamily{"nemotron", shape_nemotron, 4},
+    ModelFamily{"opt", shape_gpt, 4},
+    ModelFamily{"bloom", shape_gpt, 4},
+    ModelFamily{"pythia", shape_gpt, 4},
+    ModelFamily{"turing", shape_gpt, 4},
+    // No decoders, or more than one kind of layer.
+    ModelFamily{"bert", nullptr, 0},
+    ModelFamily{"switch", nullptr, 0},
+    ModelFamily{"t5", nullptr, 0},
+    ModelFamily{"vit", nullptr, 0},
+    ModelFamily{"transformer-xl", nullptr, 0},
+    ModelFamily{"jamba", nullptr, 0},
+    ModelFamily{"mamba", nullptr, 0},
 };
+// Where no name fits: most decoders since 2023 are built as Llama's. All sizes must be stated.
+constexpr ModelFamily kOther{"", shape_llama, 0};
 
 const ModelFamily* family_of(const std::string& model) {
   const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
                                   [&](const ModelFamily& family) { return model.starts_with(family.prefix); });
-  return found == kFamilies.end() || found->shape == nullptr ? nullptr : &*found;
+  return found == kFamilies.end() ? &kOther : found->shape == nullptr ? nullptr : &*found;
 }
 
 // What a row must state of a decoder, by the columns' names.
@@ -173,6 +187,9 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
     return Infeasible{"the row does not state " + missing};
   }
   StudyPart part;
+  if (family == &kOther) {
+    part.assumed.emplace_back("a decoder built as Llama's");
+  }
   Decoder d;
   d.hidden = sizes.hidden;
   d.intermediate = sizes.feed_forward > 0 ? sizes.feed_forward : family->feed_forward * sizes.hidden;

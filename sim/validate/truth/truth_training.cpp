@@ -247,6 +247,16 @@ private:
     }
   }
 
+  // Where a row states none: one in a pipeline; else four, or as many as the batch is a multiple of.
+  int usual_micro_batch(int batch) const {
+    constexpr int kUsual = 4;
+    int size = pipeline_ > 1 ? 1 : kUsual;
+    while (size > 1 && batch % (size * replicas_) != 0) {
+      size /= 2;
+    }
+    return size;
+  }
+
   std::string write_batch() {
     const int stated = row_.global_batch > 0 || !row_.metric.starts_with("layer_") ? row_.global_batch
                                                                                    : static_cast<int>(row_.micro_batch);
@@ -255,8 +265,7 @@ private:
     }
     int size = static_cast<int>(row_.micro_batch);
     if (size == 0) {
-      constexpr int kUsual = 4;
-      size = pipeline_ > 1 ? 1 : kUsual;
+      size = usual_micro_batch(stated);
       assume(count_of(size, "sample") + " in a micro-batch");
     }
     if (stated % (size * replicas_) != 0) {

@@ -62,11 +62,11 @@ struct AskedRow {
   std::vector<std::string> assumed;
 };
 
-std::vector<std::string> families_of(const AskedRow& asked) {
-  return stagecraft::families_of({.time = asked.row.known->is_time,
-                                  .mixture = asked.row.sizes.experts > 0,
-                                  .several_nodes = asked.row.nodes > 1,
-                                  .framework = asked.framework});
+FamilyTraits traits_of(const AskedRow& asked) {
+  return {.time = asked.row.known->is_time,
+          .mixture = asked.row.sizes.experts > 0,
+          .several_nodes = asked.row.nodes > 1,
+          .framework = asked.framework};
 }
 
 // What exchanges its rows for those of other models: its architecture and sizes.
@@ -81,17 +81,27 @@ const std::string kErrorsHead =
     "# SPDX-License-Identifier: Apache-2.0\n"
     "source: \"facts of published tables; only quantiles of the errors of their predictions stand here\"\n";
 
-// Gives each row its interval, from the others. `asked`: of each row.
-std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked) {
+// Gives each row its interval, from the others; from the errors of shipped families where these have too few models.
+// `asked`: of each row.
+std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked,
+                                       const std::vector<ErrorFamily>& shipped) {
   std::vector<ScoredPrediction> scored;
   for (std::size_t at = 0; at < rows.size(); ++at) {
-    scored.push_back({model_of(asked[at]->row), families_of(*asked[at]), rows[at].measured, rows[at].predicted});
+    scored.push_back(
+        {model_of(asked[at]->row), families_of(traits_of(*asked[at])), rows[at].measured, rows[at].predicted});
   }
   const std::vector<PredictionInterval> intervals = intervals_of(scored);
   for (std::size_t at = 0; at < rows.size(); ++at) {
-    rows[at].family = intervals[at].family;
-    rows[at].low = intervals[at].models > 0 ? intervals[at].low : 0;
-    rows[at].high = intervals[at].models > 0 ? intervals[at].high : 0;
+    ValidationRow& row = rows[at];
+    if (intervals[at].models > 0) {
+      row.family = intervals[at].family;
+      row.low = intervals[at].low;
+      row.high = intervals[at].high;
+    } else if (const auto family = narrowest_family(shipped, traits_of(*asked[at]))) {
+      row.family = family->name;
+      row.low = row.predicted / family->factor;
+      row.high = row.predicted * family->factor;
+    }
   }
   return error_families_of(scored);
 }
@@ -231,7 +241,8 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
       speeds.push_back({&one.row, &run});
     }
   }
-  const std::vector<ErrorFamily> families = add_intervals(validation.rows, scored);
+  const std::vector<ErrorFamily> families =
+      add_intervals(validation.rows, scored, shipped_error_families(options.shipped));
   if (!options.errors.empty()) {
     write_file(options.errors, kErrorsHead + error_families_text(families));
   }
