@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/file.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include "sim/base/file_writer.hpp"
@@ -34,6 +35,22 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   FileWriter file(path);
   file.add(text);
   file.finish();
+}
+
+std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
+                                            bool (*accepts)(const std::filesystem::path& file)) {
+  std::vector<std::filesystem::path> files;
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, failure)) {
+      files.push_back(entry.path());
+    }
+  } else {
+    files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  std::erase_if(files, [&](const std::filesystem::path& file) { return !accepts(file); });
+  return files;
 }
 
 } // namespace stagecraft

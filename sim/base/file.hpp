@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/base/limits.hpp"
@@ -20,5 +21,9 @@ std::string read_file(const std::filesystem::path& path, int most = kMostMebibyt
 /// Writes `text` beside `path` and renames it into place, so that a reader never sees half a file; follows links and
 /// keeps permissions. Writes directly to what is no regular file, such as a pipe. InputError when it cannot be written.
 void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// The file at `path`, or the files in the folder there, sorted by name; only those that `accepts` accepts.
+std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
+                                            bool (*accepts)(const std::filesystem::path& file));
 
 } // namespace stagecraft

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "sim/base/error.hpp"
 
@@ -126,6 +127,13 @@ std::string in_double_quotes(std::string_view text) {
                                                       : "";
   };
   return '"' + rewritten(text, escaped, [](char32_t) { return std::string("\xef\xbf\xbd"); }) + '"';
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
 }
 
 } // namespace stagecraft

@@ -28,6 +28,9 @@ void check_utf8(std::string_view text, const std::string& file);
 /// The beginning of a text, for messages: at most so many bytes, and whole characters.
 std::string excerpt(std::string_view text, std::size_t most = 60);
 
+/// A text with its letters of ASCII in lower case.
+std::string lower_case(std::string_view text);
+
 /// Whether a code point does not show itself: it controls a terminal (C0, C1 and DEL, among them tabs and line ends) or
 /// turns the direction of the text around it, so that a name would look like another.
 bool is_control(char32_t code);

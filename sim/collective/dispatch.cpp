@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "sim/base/improves.hpp"
-
 namespace stagecraft {
 namespace {
 
@@ -36,14 +34,6 @@ CoupledFlow inside_nodes(const RankMap& ranks, Router& router, double copies) {
     }
   }
   return flow.finish(copies / static_cast<double>(most - 1), latency);
-}
-
-BytesPerSecond narrowest_link(const Platform& platform, const Leg& leg) {
-  BytesPerSecond narrowest{kInfinity};
-  for (const LinkId link : leg.links) {
-    narrowest = std::min(narrowest, platform.links[link].bandwidth);
-  }
-  return narrowest;
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/base/error.hpp"
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 
@@ -44,6 +45,14 @@ Seconds seconds_of(const Flows& flows, Bytes buffer) {
 
 Seconds latency_of(const Flows& flows, Bytes buffer) {
   return sum_of_last(flows, buffer, [&](const CoupledFlow& flow) { return flow.latency(buffer); });
+}
+
+BytesPerSecond narrowest_link(const Platform& platform, const Leg& leg) {
+  BytesPerSecond narrowest{kInfinity};
+  for (const LinkId link : leg.links) {
+    narrowest = std::min(narrowest, platform.links[link].bandwidth);
+  }
+  return narrowest;
 }
 
 Seconds FlowBuilder::hop(DeviceId from, DeviceId to) {

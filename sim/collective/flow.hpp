@@ -50,6 +50,9 @@ Seconds seconds_of(const Flows& flows, Bytes buffer);
 /// The part of it that is latency: of flows beside each other, that of the one that ends last.
 Seconds latency_of(const Flows& flows, Bytes buffer);
 
+/// The bandwidth of a leg's narrowest link, if nothing crosses it twice.
+BytesPerSecond narrowest_link(const Platform& platform, const Leg& leg);
+
 /// Collects the links of hops that are coupled.
 class FlowBuilder {
 public:

@@ -3,7 +3,6 @@
 #include <array>
 #include <optional>
 
-#include "sim/base/improves.hpp"
 #include "sim/collective/algorithm.hpp"
 
 namespace stagecraft {
@@ -16,14 +15,6 @@ constexpr std::array<std::string_view, kCollectiveKinds> kOps = {
 std::optional<CollectiveTimes> times_of(CollectiveKind kind, const std::vector<DeviceId>& node, Router& router) {
   return find_collective(*router.platform().type_of(node.front()).fits, kOps[static_cast<std::size_t>(kind)],
                          static_cast<int>(node.size()));
-}
-
-BytesPerSecond narrowest_port(const Platform& platform, const Leg& leg) {
-  BytesPerSecond narrowest{kInfinity};
-  for (const LinkId link : leg.links) {
-    narrowest = std::min(narrowest, platform.links[link].bandwidth);
-  }
-  return narrowest;
 }
 
 } // namespace
@@ -54,7 +45,7 @@ Flows measured_flows(CollectiveKind kind, const RankMap& ranks, Router& router) 
   const BytesPerSecond measured_at = platform.vertices[common_switch(node, router)].measured_at;
   CoupledFlow& flow = flows.front();
   // Where a platform's ports are given another bandwidth, only the bytes take another time.
-  const BytesPerSecond bandwidth = flow.leg.bandwidth * (measured_at / narrowest_port(platform, flow.leg));
+  const BytesPerSecond bandwidth = flow.leg.bandwidth * (measured_at / narrowest_link(platform, flow.leg));
   flow.measured = MeasuredFlow{platform.type_of(node.front()).fits, *times_of(kind, node, router), bandwidth};
   return flows;
 }

@@ -5,6 +5,7 @@
 
 #include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/slowest_times.hpp"
+#include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
@@ -177,23 +178,20 @@ namespace {
 
 // Stretches passes whose kernels take longer to launch than to compute, each operator alike.
 void bound_by_host(const Problem& problem, const Stage& stage, std::vector<OperatorTime>& times) {
-  const HostLaunches& launches = problem.training.launches;
-  if (launches.each.value == 0) {
+  if (problem.training.launches.each.value == 0) {
     return;
   }
-  double forward = 0, backward = 0; // kernels
-  Seconds computing_forward, computing_backward;
-  for (std::size_t at = 0; at < times.size(); ++at) {
-    const Operator& op = problem.model.operators[stage.operators[at]];
-    forward += op.forward.launches();
-    backward += op.backward_input.launches() + op.backward_weight.launches();
-    computing_forward += times[at].forward;
-    computing_backward += times[at].backward_input + times[at].backward_weight;
+  Seconds forward, backward; // computing
+  for (const OperatorTime& time : times) {
+    forward += time.forward;
+    backward += time.backward_input + time.backward_weight;
   }
-  const auto factor = [&](double kernels, Seconds computing) {
-    return computing.value > 0 ? std::max(1.0, launches.seconds(kernels) / computing) : 1;
+  const auto factor = [](double launching, Seconds computing) {
+    return computing.value > 0 ? std::max(1.0, launching / computing.value) : 1;
   };
-  const double of_forward = factor(forward, computing_forward), of_backward = factor(backward, computing_backward);
+  const PassLaunches launches = launches_of(problem, stage.operators);
+  const double of_forward = factor(launches.forward, forward);
+  const double of_backward = factor(launches.backward_input + launches.backward_weight, backward);
   for (OperatorTime& time : times) {
     time = {time.forward * of_forward, time.backward_input * of_backward, time.backward_weight * of_backward};
   }

@@ -130,10 +130,23 @@ namespace {
 
 // No pass takes less than launching its kernels.
 void bound_by_host(const Problem& problem, std::span<const OperatorId> operators, StreamTimes& times) {
-  const HostLaunches& launches = problem.training.launches;
-  if (launches.each.value == 0) {
+  if (problem.training.launches.each.value == 0) {
     return;
   }
+  const PassLaunches launches = launches_of(problem, operators);
+  times.forward = std::max(times.forward, launches.forward);
+  const double backward = std::max(times.backward, launches.backward_input + launches.backward_weight);
+  if (backward > times.backward) {
+    const double factor = times.backward > 0 ? backward / times.backward : 0;
+    times.backward_input = factor > 0 ? times.backward_input * factor : launches.backward_input;
+    times.backward_weight = factor > 0 ? times.backward_weight * factor : launches.backward_weight;
+    times.backward = backward;
+  }
+}
+
+} // namespace
+
+PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators) {
   double forward = 0, input = 0, weight = 0; // kernels
   for (const OperatorId op : operators) {
     const Operator& what = problem.model.operators[op];
@@ -141,17 +154,9 @@ void bound_by_host(const Problem& problem, std::span<const OperatorId> operators
     input += what.backward_input.launches();
     weight += what.backward_weight.launches();
   }
-  times.forward = std::max(times.forward, launches.seconds(forward).value);
-  const double backward = std::max(times.backward, launches.seconds(input + weight).value);
-  if (backward > times.backward) {
-    const double factor = times.backward > 0 ? backward / times.backward : 0;
-    times.backward_input = factor > 0 ? times.backward_input * factor : launches.seconds(input).value;
-    times.backward_weight = factor > 0 ? times.backward_weight * factor : launches.seconds(weight).value;
-    times.backward = backward;
-  }
+  const HostLaunches& host = problem.training.launches;
+  return {host.seconds(forward).value, host.seconds(input).value, host.seconds(weight).value};
 }
-
-} // namespace
 
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
                          int streams) {

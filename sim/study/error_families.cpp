@@ -34,10 +34,11 @@ std::vector<ErrorFamily> read_error_families(const yaml::Node& document) {
   return families;
 }
 
-std::vector<ErrorFamily> shipped_error_families(const std::filesystem::path& shipped) {
-  const std::filesystem::path file = shipped / "platforms" / "errors" / "measured-runs.yaml";
+std::vector<ErrorFamily> shipped_error_families(const Folders& folders) {
+  const std::filesystem::path file = folders.shipped / "platforms" / "errors" / "measured-runs.yaml";
   std::error_code failure;
-  return std::filesystem::exists(file, failure) ? read_error_families(yaml::load(file)) : std::vector<ErrorFamily>{};
+  return std::filesystem::exists(file, failure) ? read_error_families(read_document(folders, file))
+                                                : std::vector<ErrorFamily>{};
 }
 
 std::string error_families_text(const std::vector<ErrorFamily>& families) {

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/base/yaml.hpp"
+#include "sim/study/inputs.hpp"
 
 namespace stagecraft {
 
@@ -35,8 +35,8 @@ std::vector<std::string> families_of(const FamilyTraits& traits);
 /// Reads a list of families, `families: [{name, models, rows, factor, median}]`. Throws InputError.
 std::vector<ErrorFamily> read_error_families(const yaml::Node& document);
 
-/// Those shipped: platforms/errors/measured-runs.yaml in that folder; none where there is no such file.
-std::vector<ErrorFamily> shipped_error_families(const std::filesystem::path& shipped);
+/// Those shipped: platforms/errors/measured-runs.yaml; none where there is no such file.
+std::vector<ErrorFamily> shipped_error_families(const Folders& folders);
 
 /// The text of such a file.
 std::string error_families_text(const std::vector<ErrorFamily>& families);

@@ -16,6 +16,10 @@ namespace stagecraft {
 
 namespace fs = std::filesystem;
 
+yaml::Node read_document(const Folders& folders, const fs::path& file) {
+  return folders.files != nullptr ? folders.files->document(file) : yaml::load(file);
+}
+
 std::vector<std::string> shipped_names(const Folders& folders, std::string_view kind) {
   std::vector<std::string> names;
   std::error_code failure;
@@ -222,8 +226,7 @@ Platform load_with_settings(const fs::path& path, const Folders& folders, const 
 Platform read_nodes(const NodeShorthand& shorthand, const yaml::Node* network, const Folders& folders,
                     const std::vector<Setting>& settings, const Where& where) {
   const fs::path path = find_file(folders, "platforms", shorthand.node, where);
-  std::vector<Setting> all = settings_of(
-      shorthand, folders.files != nullptr ? folders.files->document(path) : yaml::load(path), network, where);
+  std::vector<Setting> all = settings_of(shorthand, read_document(folders, path), network, where);
   all.insert(all.end(), settings.begin(), settings.end());
   return load_with_settings(path, folders, all);
 }

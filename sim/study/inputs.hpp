@@ -33,6 +33,9 @@ std::vector<std::filesystem::path> places_of(const Folders& folders, const std::
 std::filesystem::path find_file(const Folders& folders, std::string_view kind, const std::string& name,
                                 const Where& where);
 
+/// A document, kept where the folders keep what was read.
+yaml::Node read_document(const Folders& folders, const std::filesystem::path& file);
+
 /// The names shipped in a folder, "workloads" or "platforms", sorted.
 std::vector<std::string> shipped_names(const Folders& folders, std::string_view kind);
 

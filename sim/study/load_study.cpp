@@ -528,7 +528,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
     throw InputError(map.where("cost_model"), reason->reason);
   }
   if (!study.training.framework.empty()) {
-    study.error_families = shipped_error_families(folders.shipped);
+    study.error_families = shipped_error_families(folders);
   }
   map.find("sweep"); // load_sweep() reads it
   map.finish();

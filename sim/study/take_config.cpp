@@ -6,12 +6,9 @@
 
 #include "sim/base/count_of.hpp"
 #include "sim/study/input_files.hpp"
-#include "sim/workload/framework.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr std::string_view kFrameworks = "workloads/frameworks"; // among the shipped data
 
 // A mapping with the values of another over its own.
 void merge(yaml::Node& map, const yaml::Node& over) {
@@ -64,15 +61,17 @@ TakenConfig take_config(yaml::Node& study, const ConfigContext& context) {
   return {std::move(name), std::move(imported.unheeded)};
 }
 
+FrameworkRecipe find_framework(const Folders& folders, const std::string& name, const Where& where) {
+  return read_framework(read_document(folders, find_file(folders, kFrameworksFolder, name, where)));
+}
+
 void take_framework(yaml::Node& study, const Folders& folders) {
   const yaml::Node* training = study.find("training");
   const yaml::Node* name = training != nullptr ? training->find("framework") : nullptr;
   if (name == nullptr) {
     return;
   }
-  const auto file = find_file(folders, kFrameworks, yaml::scalar(*name, "framework"), name->where);
-  yaml::Node taken =
-      read_framework(folders.files != nullptr ? folders.files->document(file) : yaml::load(file)).training;
+  yaml::Node taken = find_framework(folders, yaml::scalar(*name, "framework"), name->where).training;
   const yaml::Node* parallel = training->find("parallel");
   if (parallel == nullptr) {
     yaml::erase(taken, {"parallel"});

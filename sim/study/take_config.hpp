@@ -8,6 +8,7 @@
 #include "sim/base/yaml.hpp"
 #include "sim/study/inputs.hpp"
 #include "sim/workload/config/config_format.hpp"
+#include "sim/workload/framework.hpp"
 #include "sim/workload/training.hpp"
 
 namespace stagecraft {
@@ -22,6 +23,10 @@ struct TakenConfig {
 /// `compare.schedules` is not given. What the study says itself goes before it. Throws InputError as load_config()
 /// does.
 TakenConfig take_config(yaml::Node& study, const ConfigContext& context);
+
+/// The recipe of that name, shipped or a file. Throws InputError where there is no such recipe, and read_framework()'s.
+FrameworkRecipe find_framework(const Folders& folders, const std::string& name, const Where& where);
+inline constexpr std::string_view kFrameworksFolder = "workloads/frameworks"; ///< among the shipped data
 
 /// Puts what the recipe that `training.framework` names says under what the study says: its degrees only where the
 /// study gives degrees. Throws InputError where there is no such recipe.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/base/file.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
 #include "sim/validate/run_accuracy.hpp"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/base/file.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"

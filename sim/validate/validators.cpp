@@ -44,22 +44,6 @@ Validation without_rows_of_nothing(Validation validation) {
 
 std::span<const ValidatorRow> validators() { return kValidators; }
 
-std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
-                                            bool (*accepts)(const std::filesystem::path& file)) {
-  std::vector<std::filesystem::path> files;
-  std::error_code failure;
-  if (std::filesystem::is_directory(path, failure)) {
-    for (const auto& entry : std::filesystem::directory_iterator(path, failure)) {
-      files.push_back(entry.path());
-    }
-  } else {
-    files.push_back(path);
-  }
-  std::sort(files.begin(), files.end());
-  std::erase_if(files, [&](const std::filesystem::path& file) { return !accepts(file); });
-  return files;
-}
-
 Validation validate(const std::filesystem::path& path, const ValidateOptions& options) {
   if (!std::filesystem::exists(path)) {
     throw InputError({path.string()}, "no such file or folder");

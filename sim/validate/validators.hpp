@@ -23,10 +23,6 @@ std::span<const ValidatorRow> validators();
 /// the data is malformed.
 Validation validate(const std::filesystem::path& path, const ValidateOptions& options = {});
 
-/// The file at `path`, or the files in the folder there, sorted by name; only those that `accepts` accepts.
-std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
-                                            bool (*accepts)(const std::filesystem::path& file));
-
 bool is_perseus(const std::filesystem::path& folder);
 /// Pipelines measured under 1F1B at many clocks (Chung et al., SOSP 2024): iteration times and energies.
 /// docs/validation.md.

@@ -6,6 +6,8 @@
 #include <map>
 #include <string_view>
 
+#include "sim/base/utf8.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -100,9 +102,7 @@ LayerRow layer_row_of(const ModelGraph& model) {
 bool is_in_numbered_block(const std::string& name) { return block_name(name).numbered; }
 
 bool is_loss(const Operator& op) {
-  std::string text = op.name + " " + op.type;
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  const std::string text = lower_case(op.name + " " + op.type);
   return text.find("loss") != std::string::npos || text.find("cross_entropy") != std::string::npos ||
          text.find("crossentropy") != std::string::npos;
 }

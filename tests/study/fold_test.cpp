@@ -91,6 +91,26 @@ void check_same_figures(const Run& folded, const Run& unfolded) {
   CHECK(folded.busiest_link_share == equal(unfolded.busiest_link_share));
 }
 
+// The study, and what was set on top of it.
+std::string told(const std::string& text, const std::vector<Setting>& settings) {
+  std::string all = text;
+  for (const Setting& setting : settings) {
+    all += setting.key + "=" + setting.value + "\n";
+  }
+  return all;
+}
+
+struct BothWays {
+  std::vector<Run> folded, unfolded;
+};
+BothWays both_ways(const std::string& text, std::vector<Setting> settings) {
+  BothWays runs;
+  runs.folded = compare_text(text, settings).comparison.runs;
+  settings.push_back({"unfold", "true"});
+  runs.unfolded = compare_text(text, settings).comparison.runs;
+  return runs;
+}
+
 TEST_CASE("a hundred random plans with stragglers come to the same with and without folding", "[study][fold]") {
   const auto schedules = std::array{"1f1b", "gpipe", "zb-h1", "eager-1f1b", "interleaved", "breadth-first", "zb-v"};
   const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
@@ -108,14 +128,8 @@ TEST_CASE("a hundred random plans with stragglers come to the same with and with
     settings.push_back({"training.recompute", random() % 3 == 0 ? "full" : "none"});
     settings.push_back({"training.gradient_bucket", random() % 2 == 0 ? "1 TB" : "4 MB"});
     settings.push_back({"detail", any_of(details, random)});
-    std::string told = text;
-    for (const Setting& setting : settings) {
-      told += setting.key + "=" + setting.value + "\n";
-    }
-    INFO(told);
-    const std::vector<Run> folded = compare_text(text, settings).comparison.runs;
-    settings.push_back({"unfold", "true"});
-    const std::vector<Run> unfolded = compare_text(text, settings).comparison.runs;
+    INFO(told(text, settings));
+    const auto [folded, unfolded] = both_ways(text, settings);
     REQUIRE(folded.size() == unfolded.size());
     for (std::size_t run = 0; run < folded.size(); ++run) {
       check_same_figures(folded[run], unfolded[run]);
@@ -142,14 +156,8 @@ TEST_CASE("what is left to hosts comes to the same with and without folding", "[
     const std::string text =
         folded_study(random_degrees(random, nodes * devices, devices), "1f1b", any_of(engines, random));
     settings.push_back({"training.offload", any_of(offloads, random)});
-    std::string told = text;
-    for (const Setting& setting : settings) {
-      told += setting.key + "=" + setting.value + "\n";
-    }
-    INFO(told);
-    const std::vector<Run> folded = compare_text(text, settings).comparison.runs;
-    settings.push_back({"unfold", "true"});
-    const std::vector<Run> unfolded = compare_text(text, settings).comparison.runs;
+    INFO(told(text, settings));
+    const auto [folded, unfolded] = both_ways(text, settings);
     REQUIRE(folded.size() == 1);
     check_same_figures(folded.front(), unfolded.front());
     folded_runs += folded.front().feasible && folded.front().folded_replicas > 1 ? 1 : 0;

@@ -51,7 +51,7 @@ TEST_CASE("a row is predicted as the study that it makes, in the unit of its met
   CHECK(d.metric == "peak_memory_bytes");
   CHECK(d.predicted > 0);
   // One model has no other to tell how far off it may be: the shipped errors do, of times.
-  const auto family = narrowest_family(shipped_error_families(kRoot), {.framework = "megatron-lm-2025"});
+  const auto family = narrowest_family(shipped_error_families(kFolders), {.framework = "megatron-lm-2025"});
   REQUIRE(family);
   CHECK(a.high == near(a.predicted * family->factor));
   CHECK(a.family == family->name);

@@ -14,7 +14,7 @@
 #include "sim/result/metrics_table.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
 #include "sim/strategy/strategy.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/take_config.hpp"
 #include "sim/workload/config/config_format.hpp"
 #include "sim/workload/token_dispatcher.hpp"
 
@@ -50,7 +50,7 @@ template <class Rows> std::vector<Entry> entries_of(const Rows& rows) {
 }
 
 // The names of shipped files, each with the description in the file.
-std::vector<Entry> shipped_entries(const char* kind) {
+std::vector<Entry> shipped_entries(std::string_view kind) {
   const Folders folders{".", shipped_folder()};
   std::vector<Entry> entries;
   for (const std::string& name : shipped_names(folders, kind)) {
@@ -85,7 +85,7 @@ const std::vector<Listing>& listings() {
       {"devices", [] { return shipped_entries("platforms/devices"); }},
       {"platforms", [] { return shipped_entries("platforms"); }},
       {"workloads", [] { return shipped_entries("workloads"); }},
-      {"frameworks", [] { return shipped_entries("workloads/frameworks"); }},
+      {"frameworks", [] { return shipped_entries(kFrameworksFolder); }},
       {"cost-models", [] { return entries_of(cost_models()); }},
       {"engines", [] { return entries_of(kEngines); }},
       {"formats", [] { return entries_of(model_formats()); }},

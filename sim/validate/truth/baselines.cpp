@@ -38,17 +38,20 @@ ValidationRow row_of(const SpeedRow& one, double seconds) {
 } // namespace
 
 std::map<std::string, std::vector<ValidationRow>> baselines_of(const std::vector<SpeedRow>& rows) {
+  std::map<std::string, std::vector<const SpeedRow*>> alike; // those that may learn from each other
+  for (const SpeedRow& one : rows) {
+    alike[key_of(*one.row)].push_back(&one);
+  }
   std::map<std::string, std::vector<ValidationRow>> baselines;
   for (const SpeedRow& one : rows) {
-    const double peak = one.run->model_flops / (one.run->iteration * one.run->mfu);
     if (one.run->mfu > 0) {
-      baselines["roofline"].push_back(row_of(one, one.run->model_flops / peak));
+      baselines["roofline"].push_back(row_of(one, one.run->iteration * one.run->mfu));
     }
     std::vector<double> rates, without_bubble; // FLOP/s of a device
-    for (const SpeedRow& other : rows) {
-      if (other.row->model != one.row->model && key_of(*other.row) == key_of(*one.row)) {
-        rates.push_back(other.run->model_flops / seconds_of(other, other.row->value) / other.run->devices);
-        without_bubble.push_back(rates.back() * bubble_factor(*other.row, other.run->devices));
+    for (const SpeedRow* other : alike[key_of(*one.row)]) {
+      if (other->row->model != one.row->model) {
+        rates.push_back(other->run->model_flops / seconds_of(*other, other->row->value) / other->run->devices);
+        without_bubble.push_back(rates.back() * bubble_factor(*other->row, other->run->devices));
       }
     }
     if (rates.empty()) {

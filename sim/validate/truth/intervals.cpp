@@ -69,13 +69,13 @@ std::vector<ErrorFamily> error_families_of(const std::vector<ScoredPrediction>& 
 }
 
 std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions) {
-  std::map<std::string, ScoresByModel> families = scores_of(predictions);
+  const std::map<std::string, ScoresByModel> families = scores_of(predictions);
   std::map<std::pair<std::string, std::string>, double> known; // by family and the model left out
   std::vector<PredictionInterval> intervals;
   for (const ScoredPrediction& one : predictions) {
     PredictionInterval interval{.low = 0, .high = std::numeric_limits<double>::infinity()};
     for (const std::string& family : one.families) {
-      const ScoresByModel& scores = families[family];
+      const ScoresByModel& scores = families.at(family);
       const int others = static_cast<int>(scores.size()) - 1; // its own is among them
       if (others < kLeastModels) {
         continue;

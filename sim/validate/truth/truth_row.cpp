@@ -18,13 +18,6 @@ namespace {
 constexpr std::array<std::string_view, 7> kNeeded = {"case", "model", "gpu", "metric", "unit", "value", "global_batch"};
 constexpr int kMost = 1 << 30;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
-  return result;
-}
-
 // One line of the table while it is read.
 class Line {
 public:
@@ -64,7 +57,7 @@ public:
   }
 
   std::optional<bool> truth(std::string_view column) const {
-    const std::string value = lower(text(column));
+    const std::string value = lower_case(text(column));
     return value == "true" || value == "1"    ? std::optional(true)
            : value == "false" || value == "0" ? std::optional(false)
                                               : std::nullopt;
@@ -174,10 +167,10 @@ std::string TruthRow::flag(const std::string& column) const {
 }
 
 bool TruthRow::mentions(std::string_view word) const {
-  const std::string wanted = lower(word);
+  const std::string wanted = lower_case(word);
   const std::array texts = {&source, &table, &note};
   return std::any_of(texts.begin(), texts.end(),
-                     [&](const std::string* text) { return lower(*text).find(wanted) != std::string::npos; });
+                     [&](const std::string* text) { return lower_case(*text).find(wanted) != std::string::npos; });
 }
 
 bool is_truth_table(const std::filesystem::path& file) {

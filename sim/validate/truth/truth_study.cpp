@@ -2,15 +2,13 @@
 #include "sim/validate/truth/truth_study.hpp"
 
 #include <algorithm>
-#include <cctype>
+
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft {
 
 std::string plain_words(std::string_view text) {
-  std::string plain;
-  for (const char c : text.substr(0, text.find('('))) {
-    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string plain = lower_case(text.substr(0, text.find('(')));
   while (!plain.empty() && plain.back() == ' ') {
     plain.pop_back();
   }

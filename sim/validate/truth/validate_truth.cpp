@@ -7,31 +7,18 @@
 #include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
+#include "sim/study/take_config.hpp"
 #include "sim/validate/truth/baselines.hpp"
 #include "sim/validate/truth/intervals.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/truth/truth_study.hpp"
-#include "sim/workload/framework.hpp"
 
 namespace stagecraft {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> tables_at(const fs::path& path) {
-  std::vector<fs::path> files;
-  std::error_code failure;
-  if (fs::is_directory(path, failure)) {
-    for (const auto& entry : fs::directory_iterator(path, failure)) {
-      files.push_back(entry.path());
-    }
-  } else {
-    files.push_back(path);
-  }
-  std::sort(files.begin(), files.end());
-  std::erase_if(files, [](const fs::path& file) { return !is_truth_table(file); });
-  return files;
-}
+std::vector<fs::path> tables_at(const fs::path& path) { return files_at(path, is_truth_table); }
 
 struct FilterColumn {
   std::string_view name;
@@ -170,8 +157,8 @@ std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
 std::vector<CalibratedModel> calibrated_models(const fs::path& shipped) {
   std::vector<CalibratedModel> models;
   const Folders folders{.study = {}, .shipped = shipped};
-  for (const std::string& name : shipped_names(folders, "workloads/frameworks")) {
-    const FrameworkRecipe recipe = read_framework(yaml::load(find_file(folders, "workloads/frameworks", name, {})));
+  for (const std::string& name : shipped_names(folders, kFrameworksFolder)) {
+    const FrameworkRecipe recipe = find_framework(folders, name, {});
     models.insert(models.end(), recipe.calibrated_on.begin(), recipe.calibrated_on.end());
   }
   return models;
@@ -242,7 +229,7 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
     }
   }
   const std::vector<ErrorFamily> families =
-      add_intervals(validation.rows, scored, shipped_error_families(options.shipped));
+      add_intervals(validation.rows, scored, shipped_error_families({.study = {}, .shipped = options.shipped}));
   if (!options.errors.empty()) {
     write_file(options.errors, kErrorsHead + error_families_text(families));
   }

@@ -233,10 +233,4 @@ bool is_off(const yaml::Node& value) {
   return std::find(kOff.begin(), kOff.end(), text) != kOff.end();
 }
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
-}
-
 } // namespace stagecraft

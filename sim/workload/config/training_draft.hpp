@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/utf8.hpp"
 #include "sim/workload/config/config_format.hpp"
 
 namespace stagecraft {
@@ -96,6 +97,5 @@ private:
 std::string path_of(const ConfigLeaf& leaf);
 /// Whether a value is off: false, 0, none, null or empty.
 bool is_off(const yaml::Node& value);
-std::string lower_case(std::string_view text);
 
 } // namespace stagecraft
