@@ -114,6 +114,20 @@ void read_rates(yaml::Map& map, DeviceType& type) {
   }
 }
 
+Clocks read_clocks(const yaml::Node& node, const DeviceType& type) {
+  yaml::Map map(node, "clocks");
+  Clocks clocks{.fixed = map.quantity<Watts>("fixed", physical::kPower),
+                .full = map.quantity<Watts>("full", physical::kPower, type.busy)};
+  clocks.knee = map.number("knee", yaml::kFraction, clocks.knee);
+  clocks.voltage = map.number("voltage", yaml::kFraction, clocks.voltage);
+  clocks.memory_clock = map.number("memory_clock", yaml::kFraction, clocks.memory_clock);
+  map.finish();
+  if (clocks.fixed >= type.busy || clocks.fixed >= clocks.full) {
+    throw InputError(map.where("fixed"), "'fixed' is not below 'busy' and 'full'; allowed: less than both");
+  }
+  return clocks;
+}
+
 void read_power(const yaml::Node& node, DeviceType& type) {
   yaml::Map map(node, "power");
   type.idle = map.quantity<Watts>("idle", physical::kPower);
@@ -126,6 +140,9 @@ void read_power(const yaml::Node& node, DeviceType& type) {
     if (*type.waiting < type.idle || *type.waiting > type.busy) {
       throw InputError(map.where("waiting"), "'waiting' is not between 'idle' and 'busy'; allowed: idle to busy");
     }
+  }
+  if (const yaml::Node* clocks = map.find("clocks")) {
+    type.clocks = read_clocks(*clocks, type);
   }
   map.finish();
 }

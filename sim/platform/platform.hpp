@@ -10,6 +10,7 @@
 
 #include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/base/units.hpp"
+#include "sim/platform/clocks.hpp"
 #include "sim/platform/price.hpp"
 
 namespace stagecraft {
@@ -43,6 +44,7 @@ struct DeviceType {
   int processors = 0; ///< multiprocessors of a GPU or of a part of one, cores of other devices; 0: not given
   Watts idle, busy;
   std::optional<Watts> waiting; ///< in a job but blocked, as by a kernel that spins for data; see waiting_power()
+  std::optional<Clocks> clocks; ///< what it draws at lower clocks, where its file states it; usual_clocks() otherwise
   Price price;
   /// What was fitted to measurements, if anything. Copies of a type share it, and compare equal only then.
   std::shared_ptr<const KernelFits> fits;

@@ -176,7 +176,8 @@ Network read_network(const yaml::Node& node) {
 // Reads the file; keeps the device types that it has met, so that each is read once.
 class Reader {
 public:
-  Reader(const DeviceTypeSource& source, KnownTypes* known, File& file) : source_(source), known_(known), file_(file) {}
+  Reader(const DeviceTypeSource& source, KnownTypes* known, File& file)
+      : source_(source), known_(known != nullptr ? *known : own_), file_(file) {}
 
   void read(yaml::Map& map) {
     for (const yaml::Node* item : map.list("device_types")) {
@@ -186,6 +187,7 @@ public:
         throw InputError(item->where, "a second device type '" + inline_types_.back().name + "'; allowed: each once");
       }
     }
+    cap_ = read_cap(map);
     map.node("nodes");
     for (const yaml::Node* item : map.list("nodes")) {
       file_.groups.push_back(read_group(*item));
@@ -212,8 +214,8 @@ private:
     if (const DeviceType* found = inline_type(name)) {
       return *found;
     }
-    if (known_ != nullptr && known_->contains(name)) {
-      return known_->at(name);
+    if (known_.contains(name)) {
+      return known_.at(name);
     }
     const yaml::Node document = source_(name, where);
     DeviceType type = load_device_type(document, source_);
@@ -221,20 +223,44 @@ private:
       throw InputError(document.find("name")->where,
                        "the device type '" + name + "' calls itself '" + type.name + "'; allowed: the file's name");
     }
-    if (known_ != nullptr) {
-      known_->emplace(name, type);
-    }
+    known_.emplace(name, type);
     return type;
   }
 
-  int type_index(const std::string& name, const Where& where) {
-    for (size_t type = 0; type < file_.types.size(); ++type) {
-      if (file_.types[type].name == name) {
-        return static_cast<int>(type);
-      }
+  // A cap on the power of each of some devices.
+  struct PowerCap {
+    Watts power;
+    Where where;
+  };
+
+  static std::optional<PowerCap> read_cap(yaml::Map& map) {
+    if (!map.has("power_cap")) {
+      return std::nullopt;
     }
-    file_.types.push_back(load_type(name, where));
-    return static_cast<int>(file_.types.size()) - 1;
+    return PowerCap{map.quantity<Watts>("power_cap", physical::kPower), map.where("power_cap")};
+  }
+
+  static DeviceType capped_to(DeviceType type, const PowerCap& cap) {
+    const Watts least = least_cap(type);
+    if (cap.power < least) {
+      throw InputError(cap.where, "'power_cap' of " + to_text(cap.power) + " on '" + type.name +
+                                      "'; allowed: " + to_text(least) + ", a tenth of its highest clock, or more");
+    }
+    return capped(std::move(type), cap.power);
+  }
+
+  int type_index(const std::string& name, const Where& where, const std::optional<PowerCap>& cap) {
+    DeviceType type = load_type(name, where);
+    if (cap) {
+      type = capped_to(std::move(type), *cap);
+    }
+    const auto known = std::find_if(file_.types.begin(), file_.types.end(),
+                                    [&](const DeviceType& one) { return one.name == type.name; });
+    if (known == file_.types.end()) {
+      file_.types.push_back(std::move(type));
+      return static_cast<int>(file_.types.size()) - 1;
+    }
+    return static_cast<int>(known - file_.types.begin());
   }
 
   NodeGroup read_group(const yaml::Node& node) {
@@ -289,7 +315,8 @@ private:
 
   void read_devices_of_type(const yaml::Node& node, int nodes, NodeGroup& group) {
     yaml::Map map(node, "devices");
-    const int type = type_index(map.text("type"), map.where("type"));
+    const std::optional<PowerCap> own = read_cap(map);
+    const int type = type_index(map.text("type"), map.where("type"), own ? own : cap_);
     const int count = map.integer("count", 1, kMostDevices, 1);
     devices_ += static_cast<long>(count) * nodes;
     if (devices_ > kMostDevices) {
@@ -300,9 +327,11 @@ private:
   }
 
   const DeviceTypeSource& source_;
-  KnownTypes* known_; // types from the same source that were read earlier
+  KnownTypes own_;
+  KnownTypes& known_; // types from the same source that were read earlier
   File& file_;
   std::vector<DeviceType> inline_types_;
+  std::optional<PowerCap> cap_; // of all devices whose entry has none
   std::set<std::string> names_;
   long devices_ = 0, nodes_ = 0; // so far
   std::size_t link_ends_ = 0;    // of all groups' links, so far

@@ -101,6 +101,45 @@ TEST_CASE("what a row does not state is assumed, and said", "[validate][truth]")
   CHECK(says("2 samples in a micro-batch")); // 8 are no multiple of 4 x 4 replicas
 }
 
+TEST_CASE("a row without sizes is the shipped workload of its name", "[validate][truth]") {
+  const Validation validation =
+      validated("case,model,seq_len,gpu,num_gpus,micro_batch,global_batch,precision,metric,unit,value,note\n"
+                "a,ResNet-50 v1.5 (PyTorch),,v100,2,64,,fp32,throughput,images/s,700,\n"
+                "b,BERT-large,128,v100,1,8,,fp16,throughput,sequences/s,100,accumulated batch per GPU: 20\n"
+                "c,ResNet-51,,v100,1,64,,fp32,throughput,images/s,300,\n"
+                "d,resnet50,,v100,1,64,64,,epoch_seconds,s,3600,dataset=imagenet\n"
+                "e,resnet50,,v100,1,64,64,,epoch_seconds,s,3600,dataset=somebody's\n"
+                "f,resnet50,,v100,1,64,64,,average_power,W,200,\n");
+  REQUIRE(validation.rows.size() == 4);
+  const auto study_of = [](const ValidationRow& row, const char* text) {
+    return std::find(row.assumed.begin(), row.assumed.end(), text) != row.assumed.end();
+  };
+  const auto& [a, b, d, f] = std::tie(validation.rows[0], validation.rows[1], validation.rows[2], validation.rows[3]);
+  CHECK(a.metric == "samples_per_second");
+  CHECK(b.predicted > 0);
+  CHECK(study_of(d, "precision fp32")); // what frameworks train models of images in
+  constexpr double kImages = 1281167;
+  CHECK(d.measured == near(3600 / (kImages / 64)));
+  CHECK(f.metric == "mean_device_watts");
+  CHECK(f.predicted == near(250).epsilon(1e-3)); // one device that computes all the time
+  REQUIRE(validation.skipped.size() == 2);
+  CHECK_THAT(validation.skipped[0].why, Contains("does not state layers"));
+  CHECK_THAT(validation.skipped[1].why, Contains("how many samples an epoch of its data set has is not known"));
+}
+
+TEST_CASE("a device under a power limit is slower and draws no more", "[validate][truth]") {
+  const auto rows = validated("case,model,gpu,num_gpus,global_batch,precision,metric,unit,value,note\n"
+                              "a,resnet50,v100,1,64,fp32,iteration_seconds,s,0.2,\n"
+                              "b,resnet50,v100,1,64,fp32,iteration_seconds,s,0.2,power_limit_W=250\n"
+                              "c,resnet50,v100,1,64,fp32,iteration_seconds,s,0.4,power_limit_W=100\n"
+                              "d,resnet50,v100,1,64,fp32,average_power,W,100,power_limit_W=100\n")
+                        .rows;
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[1].predicted == rows[0].predicted); // its own limit
+  CHECK(rows[2].predicted > 1.3 * rows[0].predicted);
+  CHECK(rows[3].predicted == near(100).epsilon(1e-3));
+}
+
 TEST_CASE("malformed rows are located errors", "[validate][truth]") {
   const auto error = [](const std::string& lines) { return error_of([&] { validated(lines); }); };
   const std::string good = line("a", "iteration_seconds", "s,1");

@@ -62,6 +62,9 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
     figures.weight = longest(spans.weight);
     figures.update = longest_update(*prepared.graph);
   }
+  const Energy& energy = run.metrics.energy;
+  figures.watts = (energy.devices_idle + energy.devices_waiting + energy.devices_dynamic).value /
+                  run.metrics.iteration.value / figures.devices;
   if (!run.cost_basis.empty()) {
     figures.fits_share = whole_of(run.cost_basis).shares[static_cast<std::size_t>(CostSource::fits)];
   }
@@ -85,6 +88,7 @@ std::string to_text(const TruthPrediction& prediction) {
               {"backward", run.backward},
               {"weight", run.weight},
               {"update", run.update},
+              {"watts", run.watts},
               {"fits", run.fits_share}}
       .dump();
 }
@@ -106,6 +110,7 @@ TruthPrediction from_text(const std::string& text) {
                       .backward = json["backward"],
                       .weight = json["weight"],
                       .update = json["update"],
+                      .watts = json["watts"],
                       .fits_share = json["fits"]};
 }
 

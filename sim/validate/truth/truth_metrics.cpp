@@ -15,6 +15,9 @@ constexpr std::array<TruthUnit, 4> kBytes = {TruthUnit{"GiB", kGibi}, TruthUnit{
 constexpr std::array<TruthUnit, 4> kTimes = {TruthUnit{"s", 1}, TruthUnit{"ms", 1e-3}};
 
 double iteration(const PredictedRun& run) { return run.iteration; }
+double samples(const PredictedRun& run) { return run.samples_per_second; }
+double tokens(const PredictedRun& run) { return run.tokens_per_second; }
+double watts(const PredictedRun& run) { return run.watts; }
 double tokens_per_device(const PredictedRun& run) { return run.tokens_per_second / run.devices; }
 double samples_per_device(const PredictedRun& run) { return run.samples_per_second / run.devices; }
 double flops_per_device(const PredictedRun& run) { return run.model_flops / run.iteration / run.devices; }
@@ -32,6 +35,21 @@ template <std::size_t Stage> double memory_of_stage(const PredictedRun& run) {
 constexpr std::array kMetrics = {
     TruthMetric{
         "iteration_seconds", "time of an iteration", "iteration_seconds", {{{"s", 1}, {"ms", 1e-3}}}, iteration},
+    TruthMetric{"epoch_seconds",
+                "time of an epoch; its errors are those of an iteration's",
+                "iteration_seconds",
+                {{{"s", 1}}},
+                iteration},
+    TruthMetric{"throughput",
+                "samples a second of all devices",
+                "samples_per_second",
+                {{{"samples/s", 1}, {"images/s", 1}, {"sequences/s", 1}}},
+                samples,
+                true,
+                true},
+    TruthMetric{
+        "throughput", "tokens a second of all devices", "tokens_per_second", {{{"tokens/s", 1}}}, tokens, true, true},
+    TruthMetric{"average_power", "what a device draws, over time", "mean_device_watts", {{{"W", 1}}}, watts, false},
     TruthMetric{"tokens_per_gpu_second",
                 "tokens a second of a device",
                 "tokens_per_device_second",
@@ -95,9 +113,18 @@ PredictedRun PredictedRun::of(TimedParts parts) const {
 
 std::span<const TruthMetric> truth_metrics() { return kMetrics; }
 
-const TruthMetric* find_truth_metric(std::string_view name) {
-  const auto found = std::find_if(kMetrics.begin(), kMetrics.end(), [&](const auto& row) { return row.name == name; });
-  return found == kMetrics.end() ? nullptr : &*found;
+const TruthMetric* find_truth_metric(std::string_view name, std::string_view unit) {
+  const auto has_unit = [&](const TruthMetric& row) {
+    return std::any_of(row.units.begin(), row.units.end(),
+                       [&](const TruthUnit& one) { return !one.name.empty() && one.name == first_word(unit); });
+  };
+  const TruthMetric* found = nullptr;
+  for (const TruthMetric& row : kMetrics) {
+    if (row.name == name && (found == nullptr || has_unit(row))) {
+      found = &row;
+    }
+  }
+  return found;
 }
 
 double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where) {

@@ -28,6 +28,7 @@ struct PredictedRun {
   std::vector<double> stage_memory;             ///< bytes, the most of any device of each stage; [stage]
   double forward = 0, backward = 0, weight = 0; ///< s, the longest pass of any stage, as of PassSpans
   double update = 0;                            ///< s, the longest optimiser step
+  double watts = 0;                             ///< of a device, over the iteration
   double fits_share = 0;                        ///< of the computing time, what rests on fits to measurements
 
   double peak_memory() const;
@@ -52,8 +53,9 @@ struct TruthMetric {
 
 std::span<const TruthMetric> truth_metrics();
 
-/// The metric called `name`; null where there is none that is predicted.
-const TruthMetric* find_truth_metric(std::string_view name);
+/// The metric called `name`, of those of this name the one that has the unit if any has; null where there is none that
+/// is predicted.
+const TruthMetric* find_truth_metric(std::string_view name, std::string_view unit);
 
 /// The SI amount of a unit of the metric. InputError naming those that it has.
 double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where);

@@ -176,6 +176,8 @@ int adapter_rank(const TruthRow& row, std::vector<std::string>& assumed) {
 
 } // namespace
 
+bool is_decoder(const TruthRow& row) { return family_of(plain_words(row.model)) != nullptr; }
+
 std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_vocabulary) {
   const std::string name = plain_words(row.model);
   const ModelFamily* family = family_of(name);

@@ -175,6 +175,9 @@ std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devi
   const int each = devices_of_node(node, row, devices);
   keep_devices(node, each);
   yaml::set(node, "devices.0.type", device, where);
+  if (row.power_cap > 0) {
+    yaml::set(node, "devices.0.power_cap", std::to_string(row.power_cap) + " W", where);
+  }
   yaml::set(node, "devices.0.count", std::to_string(each), where);
   yaml::set(node, "count", std::to_string(devices / each), where);
   yaml::Node nodes{.kind = yaml::Node::Kind::sequence, .items = {node}, .where = where};

@@ -18,6 +18,17 @@ namespace {
 constexpr std::array<std::string_view, 7> kNeeded = {"case", "model", "gpu", "metric", "unit", "value", "global_batch"};
 constexpr int kMost = 1 << 30;
 
+// Training samples of public data sets, as their papers have them.
+struct DataSet {
+  std::string_view name;
+  int samples;
+};
+constexpr std::array kDataSets = {
+    DataSet{"imagenet", 1281167}, // Russakovsky et al. 2015, table 2
+    DataSet{"cifar100", 50000},   // Krizhevsky 2009
+    DataSet{"cifar10;", 50000},
+};
+
 // One line of the table while it is read.
 class Line {
 public:
@@ -95,13 +106,30 @@ void read_degrees(Line& line, TruthDegrees& degrees) {
              .sequence = line.truth("sequence_parallel")};
 }
 
+// What tables say of a run in their notes.
+void read_note(TruthRow& row) {
+  const auto number_after = [&](std::string_view words) {
+    const std::size_t found = row.note.find(words);
+    return found == std::string::npos ? 0 : std::max(0, std::atoi(row.note.c_str() + found + words.size()));
+  };
+  row.power_cap = number_after("power_limit_W=");
+  row.accumulated = number_after("accumulated batch per GPU: ");
+  for (const DataSet& set : kDataSets) {
+    row.epoch_samples =
+        row.note.find("dataset=" + std::string(set.name)) != std::string::npos ? set.samples : row.epoch_samples;
+  }
+}
+
 void read_value(Line& line, TruthRow& row) {
   row.metric = line.text("metric");
   row.unit = line.text("unit");
-  row.known = find_truth_metric(row.metric);
+  row.known = find_truth_metric(row.metric, row.unit);
   if (row.known != nullptr) {
     const double scale = scale_of(*row.known, row.unit, line.cell("unit").where);
     row.value = line.cell("value").number(0) * scale;
+    if (row.metric == "epoch_seconds" && row.epoch_samples > 0) {
+      row.value *= static_cast<double>(row.global_batch) / row.epoch_samples;
+    }
   }
 }
 
@@ -134,6 +162,7 @@ TruthRow read_row(const CsvTable& table, std::size_t number, const std::string& 
   row.recompute = line.text("recompute");
   row.micro_batch = line.number("micro_batch");
   row.global_batch = line.count("global_batch");
+  read_note(row);
   read_value(line, row);
   return row;
 }

@@ -42,7 +42,10 @@ struct TruthRow {
   int global_batch = 0;                             ///< samples; 0: not stated
   std::string metric, unit;
   const TruthMetric* known = nullptr; ///< null: no metric that is predicted
-  double value = 0;                   ///< in SI units
+  double value = 0;                   ///< in SI units; of an epoch's time, that of an iteration
+  double power_cap = 0;               ///< W of each device; 0: none is stated
+  int accumulated = 0;                ///< samples of a replica in an iteration; 0: not stated
+  int epoch_samples = 0;              ///< samples of its data set; 0: not known
   /// What flags.csv beside the table says of this case, by column; "unknown" and empty cells left out.
   std::map<std::string, std::string> flags;
   std::string unreadable; ///< a cell whose text is no number, as "layers is '(18,208)'"; "": none

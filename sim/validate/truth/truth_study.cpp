@@ -34,6 +34,9 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   if (!row.unreadable.empty()) {
     return Infeasible{row.unreadable + ", which is no number"};
   }
+  if (row.metric == "epoch_seconds" && row.epoch_samples == 0) {
+    return Infeasible{"how many samples an epoch of its data set has is not known"};
+  }
   if (row.value == 0) {
     return Infeasible{"it was measured as 0, from which nothing is off by a share"};
   }
@@ -43,8 +46,11 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   }
   const TruthFramework& framework = framework_of(row);
   TruthStudy study{.framework = std::string(framework.name), .devices = devices};
-  const auto parts = {truth_model(row, framework.pads_vocabulary), truth_platform(row, devices, shipped),
-                      truth_training(row, framework, devices)};
+  std::optional<ShippedModel> named = shipped_model(row, shipped);
+  const bool images = named && named->images;
+  const auto parts = {named ? std::variant<StudyPart, Infeasible>(std::move(named->part))
+                            : truth_model(row, framework.pads_vocabulary),
+                      truth_platform(row, devices, shipped), truth_training(row, framework, devices, images)};
   for (const auto& part : parts) {
     if (const auto* reason = std::get_if<Infeasible>(&part)) {
       return *reason;

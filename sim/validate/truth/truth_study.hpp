@@ -29,7 +29,21 @@ struct TruthStudy {
   double global_batch = 1;
 };
 
-/// The model of a row, `model: …`. Infeasible where the row or its architecture is not known well enough.
+/// A model that is shipped as a workload.
+struct ShippedModel {
+  StudyPart part;
+  bool images = false; ///< its samples are no sequences of tokens
+};
+
+/// Whether a row's name is that of a decoder, which its columns describe.
+bool is_decoder(const TruthRow& row);
+
+/// The shipped workload of a row's name, with the row's length of a sequence; nothing where there is none of that name,
+/// and of a decoder whose sizes are stated.
+std::optional<ShippedModel> shipped_model(const TruthRow& row, const std::filesystem::path& shipped);
+
+/// The model of a row that has sizes, `model: …`. Infeasible where the row or its architecture is not known well
+/// enough.
 std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_vocabulary);
 
 /// The machine of a row, `platform: …`, with as many devices as the run used. `shipped` as Folders::shipped.
@@ -48,7 +62,9 @@ struct TruthFramework {
 const TruthFramework& framework_of(const TruthRow& row);
 
 /// How the run trained, `training: …` and `compare: …`.
-std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices);
+/// `images`: of a model of images.
+std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices,
+                                                   bool images);
 
 /// All three. Infeasible with the reason where one is.
 std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std::filesystem::path& shipped);

@@ -40,14 +40,14 @@ constexpr std::array kFrameworks = {
 // The training while it is written.
 class TrainingText {
 public:
-  TrainingText(const TruthRow& row, const TruthFramework& framework, int devices)
-      : row_(row), framework_(framework), devices_(devices), tensor_(std::max(row.degrees.tensor, 1)),
+  TrainingText(const TruthRow& row, const TruthFramework& framework, int devices, bool images)
+      : row_(row), framework_(framework), devices_(devices), images_(images), tensor_(std::max(row.degrees.tensor, 1)),
         pipeline_(std::max(row.degrees.pipeline, 1)), context_(std::max(row.degrees.context, 1)) {}
 
   std::variant<StudyPart, Infeasible> write() {
     line("training:");
     line("  framework: " + std::string(framework_.name));
-    line("  optimizer: adam");
+    line(std::string("  optimizer: ") + (images_ ? "momentum" : "adam"));
     for (const auto step : {&TrainingText::write_precision, &TrainingText::write_flags, &TrainingText::write_recompute,
                             &TrainingText::write_degrees, &TrainingText::write_batch, &TrainingText::write_schedule}) {
       if (std::string reason = (this->*step)(); !reason.empty()) {
@@ -73,8 +73,9 @@ private:
       return write_fp8(words, recipe);
     }
     if (words.empty()) {
-      line("  precision: bf16");
-      assume("precision bf16");
+      const std::string usual = images_ ? "fp32" : "bf16"; // frameworks' defaults for each
+      line("  precision: " + usual);
+      assume("precision " + usual);
       return "";
     }
     constexpr std::array<std::string_view, 4> kKnown = {"bf16", "fp16", "tf32", "fp32"};
@@ -257,14 +258,29 @@ private:
     return size;
   }
 
+  // Of a table that gives batches of a device: what replicas accumulate, in whole micro-batches.
+  int batch_of_replicas() {
+    int each = static_cast<int>(row_.micro_batch);
+    if (each == 0 && images_) {
+      constexpr int kUsual = 128;
+      each = kUsual;
+      assume("128 images of each device");
+    }
+    return each * std::max(1, each > 0 ? row_.accumulated / each : 0) * replicas_;
+  }
+
   std::string write_batch() {
-    const int stated = row_.global_batch > 0 || !row_.metric.starts_with("layer_") ? row_.global_batch
-                                                                                   : static_cast<int>(row_.micro_batch);
+    const bool of_all = row_.metric != "throughput" && !row_.metric.starts_with("layer_");
+    const int stated = row_.global_batch > 0 || of_all     ? row_.global_batch
+                       : row_.metric.starts_with("layer_") ? static_cast<int>(row_.micro_batch)
+                                                           : batch_of_replicas();
     if (stated == 0) {
       return "the row states no global batch";
     }
     int size = static_cast<int>(row_.micro_batch);
-    if (size == 0) {
+    if (size == 0 && images_) {
+      size = std::max(1, stated / replicas_);
+    } else if (size == 0) {
       size = usual_micro_batch(stated);
       assume(count_of(size, "sample") + " in a micro-batch");
     }
@@ -306,7 +322,9 @@ private:
 
   const TruthRow& row_;
   const TruthFramework& framework_;
-  int devices_, tensor_, pipeline_, context_, replicas_ = 1, interleave_ = 1;
+  int devices_;
+  bool images_;
+  int tensor_, pipeline_, context_, replicas_ = 1, interleave_ = 1;
   std::string text_;
   std::vector<std::string> assumed_;
 };
@@ -321,8 +339,9 @@ const TruthFramework& framework_of(const TruthRow& row) {
   });
 }
 
-std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices) {
-  return TrainingText(row, framework, devices).write();
+std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices,
+                                                   bool images) {
+  return TrainingText(row, framework, devices, images).write();
 }
 
 } // namespace stagecraft

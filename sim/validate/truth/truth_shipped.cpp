@@ -1,0 +1,67 @@
+// The model of a row that is no decoder, or states no sizes: the shipped workload of its name.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+
+#include "sim/base/file.hpp"
+#include "sim/base/yaml.hpp"
+#include "sim/validate/truth/truth_study.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits, up to a version.
+std::string letters_of(std::string_view name) {
+  std::string letters;
+  for (const char c : plain_words(name)) {
+    if (c == ' ') {
+      break;
+    }
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      letters += c;
+    }
+  }
+  return letters;
+}
+
+bool is_workload(const fs::path& file) { return file.extension() == ".yaml"; }
+
+// A sample's shape is one of tokens, which a row may state.
+bool reads_tokens(const yaml::Node& workload) {
+  const yaml::Node* input = workload.find("input");
+  const yaml::Node* shape = input == nullptr ? nullptr : input->find("shape");
+  return shape != nullptr && shape->items.size() == 1;
+}
+
+} // namespace
+
+std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& shipped) {
+  if ((row.sizes.hidden > 0 || row.sizes.layers > 0) && is_decoder(row)) {
+    return std::nullopt;
+  }
+  const std::string wanted = letters_of(row.model);
+  for (const fs::path& file : files_at(shipped / "workloads", is_workload)) {
+    if (wanted.empty() || letters_of(file.stem().string()) != wanted) {
+      continue;
+    }
+    yaml::Node workload = yaml::load(file);
+    ShippedModel model{.images = !reads_tokens(workload)};
+    if (model.images) {
+      model.part.text = "model: " + file.stem().string() + "\n";
+      return model;
+    }
+    const std::string stated = std::to_string(row.sizes.sequence);
+    if (row.sizes.sequence > 0) {
+      yaml::set(workload, "input.shape", "[" + stated + "]", row.where);
+    } else {
+      model.part.assumed.emplace_back("sequences as long as the workload's");
+    }
+    model.part.text = "model:\n  workload: " + yaml::flow_text(workload) + "\n";
+    return model;
+  }
+  return std::nullopt;
+}
+
+} // namespace stagecraft
