@@ -442,15 +442,17 @@ std::shared_ptr<const ModelGraph> sized(const std::shared_ptr<const ModelGraph>&
 }
 
 // The model with the bytes of its frozen parameters, which follow from the precision, with the kernels of attention
-// that the training names, and with products in 8 bits.
+// and of the loss that the training names, and with products in 8 bits.
 std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> model, const Training& training) {
   const auto is_frozen = [](const Operator& op) { return op.frozen > 0; };
   const bool frozen = std::any_of(model->operators.begin(), model->operators.end(), is_frozen);
   const bool named = training.attention != &kAttentions.front();
-  if (!frozen && !training.fp8->products && !named) {
+  const bool loss = training.loss != &kLosses.front();
+  if (!frozen && !training.fp8->products && !named && !loss) {
     return model;
   }
   ModelGraph copy = named ? with_attention(*model, *training.attention) : *model;
+  copy = with_loss(std::move(copy), *training.loss, row_of(training.precision).bytes);
   for (Operator& op : copy.operators) {
     op.resident_bytes += op.frozen * row_of(training.precision).bytes;
   }

@@ -330,6 +330,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   read_kernel_speed(map, training.kernel_speed);
   training.step_overhead = map.quantity<Seconds>("step_overhead", yaml::kDelay, Seconds{0});
   training.attention = &map.choice("attention", kAttentions, training.attention->name);
+  training.loss = &map.choice("loss", kLosses, training.loss->name);
   training.framework = map.text("framework", "");
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);

@@ -11,6 +11,7 @@
 #include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/base/yaml.hpp"
 #include "sim/workload/attention_kernels.hpp"
+#include "sim/workload/loss_kernels.hpp"
 #include "sim/workload/model_graph.hpp"
 #include "sim/workload/offload.hpp"
 #include "sim/workload/parallel.hpp"
@@ -199,6 +200,7 @@ struct Training {
   KernelSpeed kernel_speed;
   Seconds step_overhead; ///< of the first stage's optimiser step beside its kernels: loader, log, the host's waits
   const AttentionRow* attention = &kAttentions[0]; ///< which kernels compute attention
+  const LossRow* loss = &kLosses[0];               ///< how the loss over words is computed
   bool blocking_sends =
       false;                 ///< a device starts to send when its kernel has ended, and computes nothing while it sends
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another

@@ -1,0 +1,28 @@
+// How the loss over words is computed (docs/model.md, "The loss").
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "sim/workload/model_graph.hpp"
+
+namespace stagecraft {
+
+struct LossRow {
+  std::string_view name, help;
+  double bytes = 0; ///< held for each score from the forward to the backward; 0: one of the training's precision
+  double moved = 0; ///< bytes read and written for each score in each pass; 0: as the model counts them
+};
+/// `single`: PyTorch's cross_entropy(scores.float()). Held at most, in backward: the result of the logarithmic softmax
+/// and two gradients in fp32, one in 16 bits. Moved by forward: cast (2 + 4), softmax (4 + 4), choice; by backward:
+/// gradient of the choice (4), of the softmax (4 + 4 + 4), cast (4 + 2).
+inline constexpr std::array kLosses = {
+    LossRow{"fused", "one kernel, which keeps the probabilities in the training's precision"},
+    LossRow{"single", "scores are cast to fp32, and each step of the loss is a kernel of its own", 4 + 4 + 4 + 2, 18},
+};
+
+/// The model with losses over words as the row says, where scores have `element` bytes.
+ModelGraph with_loss(ModelGraph model, const LossRow& row, double element);
+
+} // namespace stagecraft

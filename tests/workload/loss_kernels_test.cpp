@@ -1,0 +1,28 @@
+// The loss over words, fused or kernel by kernel.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/loss_kernels.hpp"
+#include "tests/catch.hpp"
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+TEST_CASE("a loss in single precision holds 14 bytes a score and moves 18 in each pass", "[workload][loss]") {
+  const ModelGraph fused = test::workload("name: words\ninput: {shape: [8, 16]}\nlayers:\n"
+                                          "  - {name: head, kind: linear, features: 100}\n"
+                                          "  - {name: loss, kind: cross_entropy}\n");
+  constexpr double kScores = 8 * 100, kHalf = 2;
+  const ModelGraph single = with_loss(fused, kLosses[1], kHalf);
+  const Operator &before = fused.operators[1], &loss = single.operators[1];
+  CHECK(before.stash_elements == near(kScores));
+  CHECK(loss.stash_elements * kHalf == near(14 * kScores));
+  CHECK(loss.forward.moved_elements * kHalf == near(18 * kScores));
+  CHECK(loss.backward_input.moved_elements * kHalf == near(18 * kScores));
+  CHECK(single.operators[0].stash_elements == fused.operators[0].stash_elements);
+  CHECK(with_loss(fused, kLosses[0], kHalf).operators[1].stash_elements == before.stash_elements);
+}
+
+} // namespace
+} // namespace stagecraft
