@@ -70,6 +70,39 @@ Json to_value(const ValidationRow& row) {
   return json;
 }
 
+Json to_value(const WhatIfAccuracy& accuracy) {
+  return {{"pairs", accuracy.pairs},
+          {"ties", accuracy.ties},
+          {"signs_right", accuracy.pairs > accuracy.ties ? Json(accuracy.signs_right) : Json()},
+          {"median_error", accuracy.median_error}};
+}
+
+Json to_value(const WhatIf& pair) {
+  return {
+      {"group", pair.group},   {"setting", pair.setting}, {"from", pair.from},         {"to", pair.to},
+      {"before", pair.before}, {"after", pair.after},     {"measured", pair.measured}, {"predicted", pair.predicted},
+      {"tie", pair.is_tie()}};
+}
+
+// Nothing where no runs were compared.
+void add_what_ifs(const Validation& validation, Json& json) {
+  if (!validation.what_ifs.empty()) {
+    json["what_ifs"] = to_value(accuracy_of_pairs(validation.what_ifs));
+    for (const auto& [name, pairs] : families_of_pairs(validation.what_ifs)) {
+      json["what_ifs"]["families"][name] = to_value(accuracy_of_pairs(pairs));
+    }
+    for (const WhatIf& pair : validation.what_ifs) {
+      json["what_ifs"]["list"].push_back(to_value(pair));
+    }
+  }
+  for (const Ranking& one : validation.rankings) {
+    json["rankings"].push_back({{"name", one.name},
+                                {"runs", one.runs},
+                                {"spearman", one.spearman ? Json(*one.spearman) : Json()},
+                                {"regret", one.regret}});
+  }
+}
+
 bool has_intervals(const Validation& validation) {
   return std::any_of(validation.rows.begin(), validation.rows.end(),
                      [](const ValidationRow& row) { return row.high > 0; });
@@ -241,6 +274,7 @@ std::string to_json(const Validation& validation) {
   if (!validation.noise.empty()) {
     json["noise"] = validation.noise;
   }
+  add_what_ifs(validation, json);
   json["skipped"] = Json::array();
   for (const SkippedCase& skipped : validation.skipped) {
     json["skipped"].push_back({{"case", skipped.case_name}, {"why", skipped.why}});
@@ -291,6 +325,9 @@ std::string to_text(const Validation& validation, bool color) {
            {why, Style::dim}});
     }
     text += "\n" + to_text(table, color);
+  }
+  if (const std::string compared = to_text(validation.what_ifs, validation.rankings, color); !compared.empty()) {
+    text += "\n" + compared;
   }
   for (const std::string& note : validation.notes) {
     text += "\n" + note;

@@ -100,6 +100,11 @@ const TruthMetric* find_truth_metric(std::string_view name) {
   return found == kMetrics.end() ? nullptr : &*found;
 }
 
+double seconds_of_figure(const TruthMetric& metric, const PredictedRun& run, double figure) {
+  const double own = metric.predict(run);
+  return metric.falls_with_time ? run.iteration * own / figure : run.iteration * figure / own;
+}
+
 double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where) {
   std::string known;
   for (const TruthUnit& one : metric.units) {

@@ -55,6 +55,9 @@ std::span<const TruthMetric> truth_metrics();
 /// The metric called `name`; null where there is none that is predicted.
 const TruthMetric* find_truth_metric(std::string_view name);
 
+/// Seconds of an iteration that a figure of a run means: those of the predicted one, scaled as the figure says.
+double seconds_of_figure(const TruthMetric& metric, const PredictedRun& run, double figure);
+
 /// The SI amount of a unit of the metric. InputError naming those that it has.
 double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where);
 
