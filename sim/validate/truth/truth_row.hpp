@@ -45,6 +45,7 @@ struct TruthRow {
   double value = 0;                   ///< in SI units
   /// What flags.csv beside the table says of this case, by column; "unknown" and empty cells left out.
   std::map<std::string, std::string> flags;
+  std::string published;  ///< sizes that the row is silent on and the model's own configuration has; "": none
   std::string unreadable; ///< a cell whose text is no number, as "layers is '(18,208)'"; "": none
 
   /// A word of the flags, or "" where they are silent.

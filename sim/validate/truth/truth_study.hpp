@@ -29,6 +29,9 @@ struct TruthStudy {
   double global_batch = 1;
 };
 
+/// Fills sizes that the row is silent on, where the model of that name was published with them.
+void fill_published_sizes(TruthRow& row);
+
 /// The model of a row, `model: …`. Infeasible where the row or its architecture is not known well enough.
 std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_vocabulary);
 

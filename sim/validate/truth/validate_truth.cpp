@@ -104,6 +104,7 @@ Asked ask(std::vector<TruthRow> rows, const fs::path& shipped) {
   Asked asked;
   std::map<std::string, std::size_t> numbers;
   for (TruthRow& row : rows) {
+    fill_published_sizes(row);
     auto study = truth_study(row, shipped);
     if (auto* reason = std::get_if<Infeasible>(&study)) {
       asked.rows.push_back({std::move(row), std::move(*reason), "", {}});
