@@ -122,6 +122,7 @@ std::vector<Cell> cells_of(const std::string& name, const std::vector<Validation
     const bool any = accuracy.intervals > 0;
     cells.push_back({any ? percent(accuracy.coverage, 2) : "", Style::plain});
     cells.push_back({any ? percent(accuracy.width, 2) : "", Style::plain});
+    cells.push_back({any ? percent(accuracy.winkler, 2) : "", Style::plain});
   }
   return cells;
 }
@@ -180,6 +181,7 @@ Table table_of_errors(const Validation& validation) {
   if (intervals) {
     table.columns.push_back({"in interval", Align::right});
     table.columns.push_back({"its width", Align::right});
+    table.columns.push_back({"Winkler score", Align::right});
   }
   for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
     table.rows.push_back(cells_of(name, rows, intervals));

@@ -27,6 +27,8 @@ struct PredictedRun {
   double devices = 1;
   std::vector<double> stage_memory;             ///< bytes, the most of any device of each stage; [stage]
   double forward = 0, backward = 0, weight = 0; ///< s, the longest pass of any stage, as of PassSpans
+  double kept = 0;                              ///< bytes of activations at the peak, the most of any device
+  double fixed = 0;                             ///< bytes of weights, gradients and optimiser, the most of any device
   double update = 0;                            ///< s, the longest optimiser step
   double fits_share = 0;                        ///< of the computing time, what rests on fits to measurements
 

@@ -241,9 +241,7 @@ Groups grouped(const std::vector<ComparedRun>& runs, std::string (*key)(const Tr
   return groups;
 }
 
-std::string device_and_model(const TruthRow& row) {
-  return model_words(row) + "\n" + release_of(row) + "\n" + row.gpu;
-}
+std::string device_and_model(const TruthRow& row) { return model_words(row) + "\n" + release_of(row) + "\n" + row.gpu; }
 
 } // namespace
 
