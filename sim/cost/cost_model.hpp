@@ -31,6 +31,7 @@ struct Shard {
                   ///< the samples that it is asked for
   int replicas = 1;       ///< of a mixture: those that share its experts, each of which has the rows of all of them
   bool by_expert = false; ///< of a mixture: the degree, too, divides its experts
+  bool casts_own = false; ///< of products in 8 bits: the device casts its own part, before what is whole is gathered
   bool operator==(const Shard&) const = default;
 };
 

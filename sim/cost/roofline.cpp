@@ -26,20 +26,36 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
          cast_time(pass, type, samples);
 }
 
+namespace {
+
+// What a group gathers is the input of a product whose columns it divides, and the gradient of the output of one whose
+// sum it divides.
+double cast_bytes_of_shard(const Pass& pass, const Shard& shard) {
+  if (!shard.casts_own) {
+    return pass.cast_bytes * shard.activations;
+  }
+  const double own = 1.0 / shard.degree;
+  const bool gathered = pass.casts_gradient == shard.sums;
+  return own * pass.cast_bytes + (gathered ? (1 - own) * pass.transposed_bytes : 0);
+}
+
+} // namespace
+
 Pass pass_of_shard(const Pass& pass, const Shard& shard) {
   return {.flops = pass.flops / shard.degree,
           .moved_elements = pass.moved_elements * shard.activations * shard.rounds,
           .moved_parameters = pass.moved_parameters / (shard.degree * static_cast<double>(shard.replicas)),
           .kernels = pass.kernels * shard.rounds,
           .casts = pass.casts,
-          .cast_bytes = pass.cast_bytes * shard.activations};
+          .cast_bytes = cast_bytes_of_shard(pass, shard)};
 }
 
 namespace {
 
 bool same_pass(const Pass& a, const Pass& b) {
   return a.flops == b.flops && a.moved_elements == b.moved_elements && a.moved_parameters == b.moved_parameters &&
-         a.kernels == b.kernels && a.casts == b.casts && a.cast_bytes == b.cast_bytes && a.calls == b.calls;
+         a.kernels == b.kernels && a.casts == b.casts && a.cast_bytes == b.cast_bytes &&
+         a.transposed_bytes == b.transposed_bytes && a.casts_gradient == b.casts_gradient && a.calls == b.calls;
 }
 
 } // namespace

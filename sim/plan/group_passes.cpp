@@ -90,23 +90,26 @@ private:
     }
   }
 
-  // An operator beside what goes round the ranks of the context axis (Liu et al. 2023): in each step a rank computes
-  // with the keys and values that it has and sends them on. Their gradients follow one step behind, and go one step
-  // further, home.
+  // An operator beside what goes round the ranks of an axis: in each step a rank computes with the piece that it has
+  // and sends it on. Of a context axis these are keys and values (Liu et al. 2023); their gradients follow one step
+  // behind, and go one step further, home. Of a tensor axis they are what a product reads, or what is added up of its
+  // parts, each of which ends where it belongs (Wang et al. 2023, "Overlap communication with dependent computation").
   void compute_round(Seconds seconds, const std::vector<Exchange>& exchanges) {
     Bytes sent, returned;
+    Axis axis = Axis::context;
     for (const Exchange& one : exchanges) {
       if (one.when == Exchange::When::round) {
         (one.kind == CollectiveKind::all_gather ? sent : returned) += one.bytes;
+        axis = one.axis;
       }
     }
-    if (sent.value == 0) {
+    if (sent.value + returned.value == 0) {
       compute(seconds);
       return;
     }
-    const int steps = groups_.along(Axis::context).ranks;
+    const int steps = groups_.along(axis).ranks;
     const auto shift = [&](Bytes bytes) {
-      exchange({CollectiveKind::shift, bytes / steps, Exchange::When::round, Axis::context});
+      exchange({CollectiveKind::shift, bytes / steps, Exchange::When::round, axis});
     };
     for (int step = 0; step < steps; ++step) {
       const std::size_t before = pass_.exchanges.size();
@@ -118,7 +121,7 @@ private:
       compute(seconds / steps);
     }
     settle(pass_.exchanges.size());
-    if (returned.value > 0) {
+    if (returned.value > 0 && axis == Axis::context) {
       shift(returned);
       settle(pass_.exchanges.size());
     }
@@ -197,15 +200,33 @@ void bound_by_host(const Problem& problem, const Stage& stage, std::vector<Opera
   }
 }
 
+bool goes_in_pieces(const std::vector<Exchange>& exchanges) {
+  return std::any_of(exchanges.begin(), exchanges.end(),
+                     [](const Exchange& one) { return one.axis == Axis::tensor && one.when == Exchange::When::round; });
+}
+
+// The times of products that are computed in pieces: `pieces` has the times of each piece of the axis's.
+void cut_into_pieces(const RankShare& part, OperatorId op, int count, SlowestTimes& pieces, OperatorTime& time) {
+  const bool forward = goes_in_pieces(part.forward), backward = goes_in_pieces(part.backward);
+  if (forward || backward) {
+    const OperatorTime piece = pieces.of(op, part.shard);
+    time.forward = forward ? piece.forward * count : time.forward;
+    time.backward_input = backward ? piece.backward_input * count : time.backward_input;
+  }
+}
+
 } // namespace
 
 GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,
                          const std::vector<int>& types, const AxisGroups& groups, double share,
                          const std::vector<double>& loads) {
   SlowestTimes slowest(problem, types, share);
+  const int count = groups.along(Axis::tensor).ranks;
+  SlowestTimes pieces(problem, types, share / count);
   std::vector<OperatorTime> times;
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
     times.push_back(slowest.of(stage.operators[at], split.operators[at].shard));
+    cut_into_pieces(split.operators[at], stage.operators[at], count, pieces, times.back());
     if (!loads.empty() && loads[at] != 1) {
       OperatorTime& time = times.back();
       time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};

@@ -79,6 +79,7 @@ private:
       share.shard.replicas = axes_.expert_replicas();
       share.shard.by_expert = axes_.degree > 1 && axes_.experts.tensor == 1;
     }
+    share.shard.casts_own = gathers_cast() && is_shared(op) && !share.of_experts;
     share.stash = all > 0 ? saved / all : 1;
     share.weight_stash = (saved + written) / (all + made);
     share.parameters = part_of_parameters(op);
@@ -94,6 +95,31 @@ private:
       }
     }
     return false;
+  }
+
+  // Whether what ranks gather for products in 8 bits is cast before.
+  bool gathers_cast() const { return axes_.sequence && axes_.degree > 1 && problem_.training.fp8->gathers; }
+
+  const Operator& operator_of(int op) const { return problem_.model.operators[operators_[stage_.position[op]]]; }
+
+  // What is gathered for an operator along the tensor axis, once it is known which one that is.
+  void fit_to(int op, std::vector<Exchange>& gathered) const {
+    const Operator& reader = operator_of(op);
+    for (Exchange& one : gathered) {
+      if (one.axis != Axis::tensor || one.kind != CollectiveKind::all_gather) {
+        continue;
+      }
+      if (reader.products && gathers_cast() && !shares_experts(op)) {
+        one.bytes = one.bytes * (row_of(*reader.products).bytes / row_of(problem_.training.precision).bytes);
+      }
+      if (one.when == Exchange::When::before && goes_in_pieces(op)) {
+        one.when = Exchange::When::round;
+      }
+    }
+  }
+
+  bool goes_in_pieces(int op) const {
+    return problem_.training.pipelined_exchange && axes_.degree > 1 && operator_of(op).kind == KernelKind::matmul;
   }
 
   bool goes_round() const { return axes_.context.rule != ContextRule::all_gather; }
@@ -128,6 +154,7 @@ private:
     for (const Step& step : steps) {
       maker_[step.writes] = step.op >= 0 ? step.op : maker_[step.reads.back()];
       if (step.op >= 0) {
+        fit_to(step.op, gathered);
         auto& exchanges = at_operator(split, step.op).*pass;
         exchanges.insert(exchanges.end(), gathered.begin(), gathered.end());
         gathered.clear();
@@ -145,7 +172,9 @@ private:
         }
         const bool round = one.axis == Axis::context && goes_round();
         if (program_.tensors[moved].placements[step.dimension].is_partial() && maker_[moved] >= 0) {
-          one.when = round ? Exchange::When::round : left_by_input_;
+          const bool in_pieces = left_by_input_ == Exchange::When::after && one.axis == Axis::tensor &&
+                                 one.kind == CollectiveKind::reduce_scatter && goes_in_pieces(maker_[moved]);
+          one.when = round || in_pieces ? Exchange::When::round : left_by_input_;
           (at_operator(split, maker_[moved]).*pass).push_back(one);
         } else {
           const bool for_weight = of_weights[step.writes] == Readers::weights;

@@ -70,6 +70,39 @@ Json to_value(const ValidationRow& row) {
   return json;
 }
 
+Json to_value(const WhatIfAccuracy& accuracy) {
+  return {{"pairs", accuracy.pairs},
+          {"ties", accuracy.ties},
+          {"signs_right", accuracy.pairs > accuracy.ties ? Json(accuracy.signs_right) : Json()},
+          {"median_error", accuracy.median_error}};
+}
+
+Json to_value(const WhatIf& pair) {
+  return {
+      {"group", pair.group},   {"setting", pair.setting}, {"from", pair.from},         {"to", pair.to},
+      {"before", pair.before}, {"after", pair.after},     {"measured", pair.measured}, {"predicted", pair.predicted},
+      {"tie", pair.is_tie()}};
+}
+
+// Nothing where no runs were compared.
+void add_what_ifs(const Validation& validation, Json& json) {
+  if (!validation.what_ifs.empty()) {
+    json["what_ifs"] = to_value(accuracy_of_pairs(validation.what_ifs));
+    for (const auto& [name, pairs] : families_of_pairs(validation.what_ifs)) {
+      json["what_ifs"]["families"][name] = to_value(accuracy_of_pairs(pairs));
+    }
+    for (const WhatIf& pair : validation.what_ifs) {
+      json["what_ifs"]["list"].push_back(to_value(pair));
+    }
+  }
+  for (const Ranking& one : validation.rankings) {
+    json["rankings"].push_back({{"name", one.name},
+                                {"runs", one.runs},
+                                {"spearman", one.spearman ? Json(*one.spearman) : Json()},
+                                {"regret", one.regret}});
+  }
+}
+
 bool has_intervals(const Validation& validation) {
   return std::any_of(validation.rows.begin(), validation.rows.end(),
                      [](const ValidationRow& row) { return row.high > 0; });
@@ -89,6 +122,7 @@ std::vector<Cell> cells_of(const std::string& name, const std::vector<Validation
     const bool any = accuracy.intervals > 0;
     cells.push_back({any ? percent(accuracy.coverage, 2) : "", Style::plain});
     cells.push_back({any ? percent(accuracy.width, 2) : "", Style::plain});
+    cells.push_back({any ? percent(accuracy.winkler, 2) : "", Style::plain});
   }
   return cells;
 }
@@ -147,6 +181,7 @@ Table table_of_errors(const Validation& validation) {
   if (intervals) {
     table.columns.push_back({"in interval", Align::right});
     table.columns.push_back({"its width", Align::right});
+    table.columns.push_back({"Winkler score", Align::right});
   }
   for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
     table.rows.push_back(cells_of(name, rows, intervals));
@@ -241,6 +276,7 @@ std::string to_json(const Validation& validation) {
   if (!validation.noise.empty()) {
     json["noise"] = validation.noise;
   }
+  add_what_ifs(validation, json);
   json["skipped"] = Json::array();
   for (const SkippedCase& skipped : validation.skipped) {
     json["skipped"].push_back({{"case", skipped.case_name}, {"why", skipped.why}});
@@ -291,6 +327,9 @@ std::string to_text(const Validation& validation, bool color) {
            {why, Style::dim}});
     }
     text += "\n" + to_text(table, color);
+  }
+  if (const std::string compared = to_text(validation.what_ifs, validation.rankings, color); !compared.empty()) {
+    text += "\n" + compared;
   }
   for (const std::string& note : validation.notes) {
     text += "\n" + note;

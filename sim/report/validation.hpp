@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/what_ifs.hpp"
+
 namespace stagecraft {
 
 /// One figure measured and predicted.
@@ -38,6 +40,8 @@ struct Validation {
   /// Of groups in which a configuration was measured several times: the median error of predicting one measurement by
   /// the others of its configuration. No model can be expected to do better.
   std::map<std::string, double> noise = {};
+  std::vector<WhatIf> what_ifs = {}; ///< pairs of rows that differ in one setting
+  std::vector<Ranking> rankings = {};
 };
 
 /// Relative errors over rows; rows of several metrics may be mixed.

@@ -14,6 +14,9 @@ namespace {
 constexpr std::array kValidators = {
     ValidatorRow{"perseus", "a folder of runs.csv, stages.csv, plans.csv: pipelines at many clocks, time and energy",
                  is_perseus, validate_perseus},
+    ValidatorRow{"sailor",
+                 "a folder of measured_summary.csv, profiles_simulator.json, llm_info.json: plans that Sailor measured",
+                 is_sailor, validate_sailor},
     ValidatorRow{"runs", "a file that `execute` wrote, or a folder of them: real runs beside their prediction", is_runs,
                  validate_runs},
     ValidatorRow{"witness",

@@ -33,6 +33,11 @@ bool is_runs(const std::filesystem::path& path);
 /// times of their parts, and how well the predictions rank the runs of one model on one platform. docs/validation.md.
 Validation validate_runs(const std::filesystem::path& path, const ValidateOptions& options);
 
+bool is_sailor(const std::filesystem::path& folder);
+/// Plans that Sailor measured on nodes alike and unlike (Strati et al., SOSP 2025): iteration times and peak memory, by
+/// the measured times of layers and networks. docs/validation.md.
+Validation validate_sailor(const std::filesystem::path& folder, const ValidateOptions& options);
+
 bool is_witness(const std::filesystem::path& path);
 /// What a framework measured of a model on one device, a file or a folder of them: each layer's passes, the step and
 /// the peak of memory, by the model's profile or else by the device's fits. docs/validation.md.

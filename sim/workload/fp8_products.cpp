@@ -50,12 +50,15 @@ ModelGraph with_fp8_products(ModelGraph model, const Fp8Row& recipe) {
     if (op.forward.kernels > 0) {
       op.forward.casts = recipe.casts;
       op.forward.cast_bytes = recipe.cast_bytes * inputs;
+      op.forward.transposed_bytes = recipe.transposed * inputs;
     }
     // The gradient of the output is cast once for both products of backward.
     Pass& backward = op.backward_input.kernels > 0 ? op.backward_input : op.backward_weight;
     if (backward.kernels > 0) {
       backward.casts = recipe.casts;
       backward.cast_bytes = recipe.cast_bytes * op.output_elements;
+      backward.transposed_bytes = recipe.transposed * op.output_elements;
+      backward.casts_gradient = true;
     }
     if (op.parameters > 0) { // the copy for the weights' gradient, in place of the tensor where nothing else needs it
       op.stash_elements += part * inputs;

@@ -36,6 +36,8 @@ struct Pass {
   std::vector<KernelCall> calls{}; ///< kernels launched, where they are known
   int casts = 0;                   ///< further launches, of kernels that cast its inputs to the format of its products
   double cast_bytes = 0;           ///< what these move, per sample
+  double transposed_bytes = 0;     ///< what they would if others had cast, per sample: it is only transposed
+  bool casts_gradient = false;     ///< they cast the gradient of its output, not its input
 
   int launches() const { return kernels + casts; }
 };

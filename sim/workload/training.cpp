@@ -336,6 +336,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});
   training.exchange_beside = map.boolean("exchange_beside", training.exchange_beside);
+  training.pipelined_exchange = map.boolean("pipelined_exchange", training.pipelined_exchange);
   training.all_reduce = &map.choice("all_reduce", kAllReduces, training.all_reduce->name);
   constexpr int kMostChunks = 1024;
   training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);

@@ -122,22 +122,28 @@ struct Fp8Row {
   std::optional<Precision> products; ///< the format; nothing: that of the training
   int casts = 0;                     ///< kernels that cast a tensor
   double cast_bytes = 0; ///< what these move for each of its elements; they write two copies, one transposed
+  bool gathers = false;  ///< under sequence parallelism devices cast what they have, and gather it so
+  double transposed = 0; ///< bytes moved for each element that others have cast, to write its transposed copy
 };
 inline constexpr std::array kFp8Recipes = {
     Fp8Row{"none", "all products are of the training's precision", std::nullopt},
     Fp8Row{"delayed", "scales from the largest values of earlier iterations: one kernel reads a tensor and casts it",
-           Precision::fp8, 1, 2 + 2},
+           Precision::fp8, 1, 2 + 2, true, 2},
     Fp8Row{"tensorwise",
            "scales from the largest value of the tensor: one kernel reads it to find that, one to cast it",
-           Precision::fp8, 2, 2 + 2 + 2},
+           Precision::fp8, 2, 2 + 2 + 2, true, 2},
+    Fp8Row{
+        "rowwise",
+        "a scale for each row, of the transposed copy for each of its rows: a kernel for each keeps a row on the chip",
+        Precision::fp8, 2, 2 * (2 + 1)},
     Fp8Row{"mxfp8", "a scale for every 32 numbers, which the matrix units apply: one kernel", Precision::mxfp8, 1,
-           2 + 2 * (1 + 1.0 / 32)},
+           2 + 2 * (1 + 1.0 / 32), true},
     Fp8Row{"blockwise", "a scale for every 128 numbers, of weights for 128 x 128: one kernel", Precision::fp8_block, 1,
-           2 + 2 * (1 + 4.0 / 128)},
+           2 + 2 * (1 + 4.0 / 128), true, 2},
     Fp8Row{
         "nvfp4",
         "4 bits, a scale for every 16 numbers and one of the tensor: one kernel reads it to find that, one to cast it",
-        Precision::nvfp4, 2, 2 + 2 + 2 * (0.5 + 1.0 / 16)},
+        Precision::nvfp4, 2, 2 + 2 + 2 * (0.5 + 1.0 / 16), true},
 };
 
 /// What a device holds beside the tensors that are counted: docs/model.md, "Memory". All 0: nothing.
@@ -214,6 +220,9 @@ struct Training {
   std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose
   /// In a backward, a tensor-parallel group whose rule is Megatron-LM's exchanges data beside what does not need it.
   bool exchange_beside = true;
+  /// What such a group gathers for a product, or adds up of it, goes round in pieces, each beside a part of the
+  /// product.
+  bool pipelined_exchange = false;
   std::string framework; ///< the recipe that the study names; "": none
   int streams = 1;       ///< streams per device, on which kernels of a stage run side by side; 1: one after another
   std::string config;    ///< the name of a framework's own file that the study names

@@ -207,23 +207,28 @@ TEST_CASE("runs that were measured several times say how alike measurements are"
   CHECK(validation.noise.at("made-up") == near(errors[1]));
 }
 
-// Predictions of 1 by models whose measurements are exp(score).
-std::vector<ScoredPrediction> predictions(const std::vector<double>& scores) {
+// Predictions of 1 by models whose measurements are exp(score), all of one family.
+std::vector<ScoredPrediction> predictions(const std::vector<double>& scores, const std::string& front = "model ",
+                                          const std::string& narrow = "narrow") {
   std::vector<ScoredPrediction> made;
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    made.push_back({"model " + std::to_string(i), {"narrow", "wide"}, std::exp(scores[i]), 1});
+    made.push_back({front + std::to_string(i), {narrow, "wide"}, std::exp(scores[i]), 1});
   }
   return made;
 }
 
+// One family, so that every score has the same spread but for the two models that are left out of it: their own and
+// that of the prediction.
 TEST_CASE("nine other models bound a prediction by the worst of them, eight do not", "[validate][intervals]") {
+  // Nine others have nine tenths of the weight only together: the largest score, 5 of the last model, over the mean of
+  // the other eight, times the mean of the nine. For the first these are .2 to .9 and .2 to 5: means .55 and 9.4 / 9.
+  // The narrow family counts the wide one, which is the same, as two models: the same mean.
   const auto ten = intervals_of(predictions({.1, -.2, .3, .4, .5, .6, .7, .8, .9, 5}));
-  for (std::size_t i = 0; i < 9; ++i) {
-    CHECK(ten[i].models == 9);
-    CHECK(ten[i].high == near(std::exp(5.0))); // 9 of 10 with its own
-    CHECK(ten[i].low == near(std::exp(-5.0)));
-  }
-  CHECK(ten[9].high == near(std::exp(.9)));
+  CHECK(ten.front().models == 9);
+  CHECK(ten.front().high == near(std::exp(5 / .55 * 9.4 / 9)));
+  CHECK(ten.front().low == near(std::exp(-5 / .55 * 9.4 / 9)));
+  // For the last one, whose own 5 says nothing: .9 over the mean of .1 to .8, times the mean of .1 to .9.
+  CHECK(ten.back().high == near(std::exp(.9 / .45 * .5)));
   const auto nine = intervals_of(predictions({.1, .2, .3, .4, .5, .6, .7, .8, .9}));
   CHECK(nine.front().models == 0);
   CHECK(std::isinf(nine.front().high));
@@ -234,21 +239,44 @@ TEST_CASE("nineteen other models leave one out", "[validate][intervals]") {
   for (int i = 1; i <= 20; ++i) {
     scores.push_back(i / 10.0);
   }
-  // Without its own, 18 of 19 have 18 / 20 = 90 % of the weight.
-  CHECK(intervals_of(predictions(scores)).front().high == near(std::exp(1.9)));
-  CHECK(intervals_of(predictions(scores)).back().high == near(std::exp(1.8)));
+  // Without its own, 18 of 19 have 18 / 20 = 90 % of the weight. Of .2 to 2.0 the 18th is 1.9, over the mean of the
+  // other 18, (20.9 - 1.9) / 18, times the mean of all 19, 20.9 / 19.
+  CHECK(intervals_of(predictions(scores)).front().high == near(std::exp(1.9 / (19.0 / 18) * (20.9 / 19))));
 }
 
 TEST_CASE("a model weighs the same, however many rows it has", "[validate][intervals]") {
   auto made = predictions({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1});
+  made.push_back({"model 19", {"narrow", "wide"}, std::exp(3.0), 1});
+  made.push_back({"model 19", {"narrow", "wide"}, std::exp(3.0), 1});
   const double before = intervals_of(made).front().high;
-  for (int copies = 0; copies < 100; ++copies) { // of one of the twenty
+  for (int copies = 0; copies < 100; ++copies) { // of one of the twenty, whose median they do not change
     made.push_back({"model 19", {"narrow", "wide"}, std::exp(3.0), 1});
   }
   CHECK(intervals_of(made).front().high == near(before));
 }
 
-TEST_CASE("a family with too few models is pooled with its like", "[validate][intervals]") {
+TEST_CASE("a family that is predicted better has a narrower interval, without looking at the model itself",
+          "[validate][intervals]") {
+  // Eight models are 10 % off and four others 40 %. Scores over the spread of a family are alike, so the interval goes
+  // with the spread.
+  auto made = predictions({.1, .1, .1, .1, .1, .1, .1, .1}, "good ", "close");
+  const auto others = predictions({.4, .4, .4, .4}, "bad ", "far");
+  made.insert(made.end(), others.begin(), others.end());
+  const auto intervals = intervals_of(made);
+  // Of "close" without one: seven of .1, and two of the mean of all eleven others, (7 * .1 + 4 * .4) / 11.
+  const double close = (7 * .1 + 2 * (2.3 / 11)) / 9, far = (3 * .4 + 2 * (2.0 / 11)) / 5;
+  CHECK(std::log(intervals.front().high) < std::log(intervals.back().high));
+  // The likely ratio is that of a far model, .4 over its spread, with the predicted one left out, too.
+  const double close_left = .4 / ((3 * .4 + 2 * ((7 * .1 + 3 * .4) / 10)) / 5);
+  CHECK(std::log(intervals.front().high) == near(close_left * close));
+  CHECK(intervals.front().family == "close");
+  auto wrong = made;
+  wrong.front().measured = std::exp(2.0); // its own error is no argument
+  CHECK(intervals_of(wrong).front().high == near(intervals.front().high));
+  CHECK(std::log(intervals.back().high) > far * .9);
+}
+
+TEST_CASE("a family of one or two models has the interval of the wider one", "[validate][intervals]") {
   auto made = predictions({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1});
   made.push_back({"rare", {"rare", "wide"}, 1, 2});
   CHECK(intervals_of(made).back().family == "wide");
@@ -258,12 +286,15 @@ TEST_CASE("a family with too few models is pooled with its like", "[validate][in
 
 TEST_CASE("families with enough models are kept in a file, and read as written", "[validate][intervals]") {
   auto made = predictions({.1, .2, .3, .4, .5, .6, .7, .8, .9});
-  made.push_back({"rare", {"rare", "wide"}, 1, 2});
+  made.push_back({"rare", {"rare", "wide"}, std::exp(.5), 1});
   const std::vector<ErrorFamily> families = error_families_of(made);
   REQUIRE(families.size() == 2); // "rare" has one model
   CHECK(families[0].name == "narrow");
   CHECK(families[0].models == 9);
-  CHECK(families[0].factor == near(std::exp(.9))); // 9 of 10, with the model that is predicted
+  // All means are .5. Of ten models and one that is predicted ten have 10 / 11, nine 9 / 11: the largest, .9 over the
+  // mean of the others without it, which the narrow family has as eight of mean .45 and two of .5 x 10 - .9 over 9.
+  const double without = (8 * .45 + 2 * (4.1 / 9)) / 10;
+  CHECK(families[0].factor == near(std::exp(.9 / without * .5)));
   CHECK(families[0].median == near(1 - std::exp(-.5)));
   CHECK(families[1].name == "wide");
   CHECK(families[1].rows == 10);

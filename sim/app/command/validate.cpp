@@ -22,7 +22,7 @@ struct ValidateCommand {
   std::string file;
   OutputOptions output;
   bool timeline = false;
-  std::string figures, trace, studies, errors;
+  std::string figures, trace, studies, errors, pairs;
   std::vector<std::string> filters, settings;
 };
 
@@ -49,6 +49,8 @@ void add_flags(Flags& flags, ValidateCommand& options) {
             {.name = "KEY=VALUE"});
   flags.add("--errors", &options.errors,
             "write how far off predictions of tables are, by families of runs, into this file", {.name = "FILE"});
+  flags.add("--what-ifs", &options.pairs,
+            "write the pairs of rows of tables that differ in one setting as CSV into this file", {.name = "FILE"});
   flags.add("--studies", &options.studies, "write the study that predicts each row of tables into this folder",
             {.name = "DIR"});
   flags.add("--trace", &options.trace,
@@ -93,6 +95,9 @@ ExitStatus run(const ValidateCommand& options) {
     how.filters.push_back(filter_of(filter));
   }
   const Validation validation = validate(options.file, how);
+  if (!options.pairs.empty()) {
+    write_file(options.pairs, to_csv(validation.what_ifs));
+  }
   draw_figures(options.figures, figures_of(charts_of(validation)));
   emit(options.output, {.table = [&] { return to_text(validation, use_color()); },
                         .json = [&] { return to_json(validation); },

@@ -8,12 +8,6 @@
 namespace stagecraft {
 namespace {
 
-// Seconds of an iteration that a figure of a run means: that of its own time, scaled as the figure says.
-double seconds_of(const SpeedRow& one, double figure) {
-  const double own = one.row->known->predict(*one.run);
-  return one.row->known->falls_with_time ? one.run->iteration * own / figure : one.run->iteration * figure / own;
-}
-
 double figure_of(const SpeedRow& one, double seconds) {
   const double own = one.row->known->predict(*one.run);
   return one.row->known->falls_with_time ? own * one.run->iteration / seconds : own * seconds / one.run->iteration;
@@ -50,7 +44,8 @@ std::map<std::string, std::vector<ValidationRow>> baselines_of(const std::vector
     std::vector<double> rates, without_bubble; // FLOP/s of a device
     for (const SpeedRow* other : alike[key_of(*one.row)]) {
       if (other->row->model != one.row->model) {
-        rates.push_back(other->run->model_flops / seconds_of(*other, other->row->value) / other->run->devices);
+        rates.push_back(other->run->model_flops /
+                        seconds_of_figure(*other->row->known, *other->run, other->row->value) / other->run->devices);
         without_bubble.push_back(rates.back() * bubble_factor(*other->row, other->run->devices));
       }
     }

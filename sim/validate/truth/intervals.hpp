@@ -19,18 +19,21 @@ struct ScoredPrediction {
 /// A range of a figure, and the models that it rests on.
 struct PredictionInterval {
   double low = 0, high = 0;
-  std::string family; ///< the narrowest with enough models
-  int models = 0;     ///< of it, without the row's own; 0: no family has enough, and the range is unbounded
+  std::string family; ///< the narrowest with three other models, whose errors scale it
+  int models = 0;     ///< of the widest, without the row's own; 0: they are too few, and the range is unbounded
 };
 
 /// Of each prediction, the interval that holds 90 % of measurements of models not seen: split conformal prediction with
 /// a model as the unit that is exchangeable (Dunn, Wasserman, Ramdas 2023, "Distribution-free prediction sets for
-/// two-layer hierarchical models"; each model weighs the same). The score is |log(measured / predicted)|. A family
-/// needs nine other models: with fewer, no finite interval holds 90 %.
+/// two-layer hierarchical models"; each model weighs the same). The score is |log(measured / predicted)| over the
+/// spread expected of the case (Lei et al. 2018, "Distribution-free predictive inference for regression", 5.2): the
+/// mean of the median scores of its family's models, and of the wider family's, which counts as two models. The spread
+/// knows neither the model predicted nor the one whose score it divides. The widest family needs nine other models:
+/// with fewer, no finite interval holds 90 %.
 std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions);
 
-/// Of each family with enough models, how far off its predictions are: what intervals_of() would say of a model that is
-/// none of them.
+/// Of each family with three models and more, and of the widest, how far off its predictions are: what intervals_of()
+/// would say of a model that is none of them.
 std::vector<ErrorFamily> error_families_of(const std::vector<ScoredPrediction>& predictions);
 
 inline constexpr double kIntervalCoverage = 0.9;

@@ -10,6 +10,7 @@
 #include "sim/study/compare.hpp"
 #include "sim/study/input_files.hpp"
 #include "sim/study/replay_prepared.hpp"
+#include "sim/timeline/memory.hpp"
 #include "sim/validate/truth/pass_spans.hpp"
 #include "sim/workload/model_flops.hpp"
 
@@ -61,6 +62,11 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
     figures.backward = longest(spans.backward);
     figures.weight = longest(spans.weight);
     figures.update = longest_update(*prepared.graph);
+    for (std::size_t device = 0; device < prepared.graph->devices.size(); ++device) {
+      const MemoryUse use = peak_memory(*prepared.graph, prepared.timeline, device);
+      figures.kept = std::max(figures.kept, use.peak.stashed.value);
+      figures.fixed = std::max(figures.fixed, (use.fixed.weights + use.fixed.gradients + use.fixed.optimizer).value);
+    }
   }
   const Energy& energy = run.metrics.energy;
   figures.watts = (energy.devices_idle + energy.devices_waiting + energy.devices_dynamic).value /
@@ -89,6 +95,8 @@ std::string to_text(const TruthPrediction& prediction) {
               {"weight", run.weight},
               {"update", run.update},
               {"watts", run.watts},
+              {"kept", run.kept},
+              {"fixed", run.fixed},
               {"fits", run.fits_share}}
       .dump();
 }
@@ -109,6 +117,8 @@ TruthPrediction from_text(const std::string& text) {
                       .forward = json["forward"],
                       .backward = json["backward"],
                       .weight = json["weight"],
+                      .kept = json["kept"],
+                      .fixed = json["fixed"],
                       .update = json["update"],
                       .watts = json["watts"],
                       .fits_share = json["fits"]};

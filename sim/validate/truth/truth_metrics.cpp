@@ -22,6 +22,8 @@ double tokens_per_device(const PredictedRun& run) { return run.tokens_per_second
 double samples_per_device(const PredictedRun& run) { return run.samples_per_second / run.devices; }
 double flops_per_device(const PredictedRun& run) { return run.model_flops / run.iteration / run.devices; }
 double peak_memory(const PredictedRun& run) { return run.peak_memory(); }
+double kept(const PredictedRun& run) { return run.kept; }
+double fixed(const PredictedRun& run) { return run.fixed; }
 double mfu(const PredictedRun& run) { return run.mfu; }
 double hfu(const PredictedRun& run) { return run.hfu; }
 double forward(const PredictedRun& run) { return run.forward; }
@@ -88,6 +90,11 @@ constexpr std::array kMetrics = {
     TruthMetric{"peak_memory_stage1", "the same of stage 1", "peak_memory_bytes", kBytes, memory_of_stage<1>, false},
     TruthMetric{"peak_memory_stage2", "the same of stage 2", "peak_memory_bytes", kBytes, memory_of_stage<2>, false},
     TruthMetric{"peak_memory_stage3", "the same of stage 3", "peak_memory_bytes", kBytes, memory_of_stage<3>, false},
+    TruthMetric{"activation_memory", "activations at the peak, the most of any device", "activation_bytes", kBytes,
+                kept, false},
+    TruthMetric{"parameter_and_optimizer_memory",
+                "weights, gradients and states of the optimiser, the most of any device",
+                "parameter_and_optimizer_bytes", kBytes, fixed, false},
 };
 
 // "MiB" of "MiB allocated (as logged, MB)".
@@ -125,6 +132,11 @@ const TruthMetric* find_truth_metric(std::string_view name, std::string_view uni
     }
   }
   return found;
+}
+
+double seconds_of_figure(const TruthMetric& metric, const PredictedRun& run, double figure) {
+  const double own = metric.predict(run);
+  return metric.falls_with_time ? run.iteration * own / figure : run.iteration * figure / own;
 }
 
 double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where) {

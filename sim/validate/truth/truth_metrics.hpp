@@ -27,6 +27,8 @@ struct PredictedRun {
   double devices = 1;
   std::vector<double> stage_memory;             ///< bytes, the most of any device of each stage; [stage]
   double forward = 0, backward = 0, weight = 0; ///< s, the longest pass of any stage, as of PassSpans
+  double kept = 0;                              ///< bytes of activations at the peak, the most of any device
+  double fixed = 0;                             ///< bytes of weights, gradients and optimiser, the most of any device
   double update = 0;                            ///< s, the longest optimiser step
   double watts = 0;                             ///< of a device, over the iteration
   double fits_share = 0;                        ///< of the computing time, what rests on fits to measurements
@@ -56,6 +58,9 @@ std::span<const TruthMetric> truth_metrics();
 /// The metric called `name`, of those of this name the one that has the unit if any has; null where there is none that
 /// is predicted.
 const TruthMetric* find_truth_metric(std::string_view name, std::string_view unit);
+
+/// Seconds of an iteration that a figure of a run means: those of the predicted one, scaled as the figure says.
+double seconds_of_figure(const TruthMetric& metric, const PredictedRun& run, double figure);
 
 /// The SI amount of a unit of the metric. InputError naming those that it has.
 double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where);

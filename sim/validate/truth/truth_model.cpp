@@ -109,6 +109,25 @@ const ModelFamily* family_of(const std::string& model) {
   return found == kFamilies.end() ? &kOther : found->shape == nullptr ? nullptr : &*found;
 }
 
+// Models that tables name without all of their sizes.
+struct PublishedModel {
+  std::string_view name; ///< how the row's begins
+  std::string_view source;
+  TruthSizes sizes;
+};
+constexpr std::array kPublished = {
+    PublishedModel{"moonlight 16b-a3b",
+                   "moonshotai/Moonlight-16B-A3B config.json",
+                   {.hidden = 2048,
+                    .heads = 16,
+                    .feed_forward = 11264,
+                    .vocabulary = 163840,
+                    .experts = 64,
+                    .experts_active = 6,
+                    .expert_hidden = 1408}},
+    PublishedModel{"internlm 7b", "internlm/internlm-7b config.json", {.feed_forward = 11008}},
+};
+
 // What a row must state of a decoder, by the columns' names.
 std::string missing_sizes(const TruthSizes& sizes, const ModelFamily& family) {
   std::string missing;
@@ -178,6 +197,24 @@ int adapter_rank(const TruthRow& row, std::vector<std::string>& assumed) {
 
 bool is_decoder(const TruthRow& row) { return family_of(plain_words(row.model)) != nullptr; }
 
+void fill_published_sizes(TruthRow& row) {
+  const std::string name = plain_words(row.model);
+  const auto model = std::find_if(kPublished.begin(), kPublished.end(),
+                                  [&](const PublishedModel& one) { return name.starts_with(one.name); });
+  if (model == kPublished.end()) {
+    return;
+  }
+  constexpr std::array kSizes = {&TruthSizes::hidden,       &TruthSizes::heads,   &TruthSizes::feed_forward,
+                                 &TruthSizes::vocabulary,   &TruthSizes::experts, &TruthSizes::experts_active,
+                                 &TruthSizes::expert_hidden};
+  for (const auto size : kSizes) {
+    if (row.sizes.*size == 0 && model->sizes.*size > 0) {
+      row.sizes.*size = model->sizes.*size;
+      row.published = "sizes as in " + std::string(model->source);
+    }
+  }
+}
+
 std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_vocabulary) {
   const std::string name = plain_words(row.model);
   const ModelFamily* family = family_of(name);
@@ -189,6 +226,9 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
     return Infeasible{"the row does not state " + missing};
   }
   StudyPart part;
+  if (!row.published.empty()) {
+    part.assumed.push_back(row.published);
+  }
   if (family == &kOther) {
     part.assumed.emplace_back("a decoder built as Llama's");
   }

@@ -48,6 +48,7 @@ struct TruthRow {
   int epoch_samples = 0;              ///< samples of its data set; 0: not known
   /// What flags.csv beside the table says of this case, by column; "unknown" and empty cells left out.
   std::map<std::string, std::string> flags;
+  std::string published;  ///< sizes that the row is silent on and the model's own configuration has; "": none
   std::string unreadable; ///< a cell whose text is no number, as "layers is '(18,208)'"; "": none
 
   /// A word of the flags, or "" where they are silent.

@@ -24,6 +24,7 @@ constexpr double kPercents = 100;
 // In the order in which they are tried.
 constexpr std::array kFrameworks = {
     TruthFramework{"megatron-deepspeed-2022", "Megatron-DeepSpeed", {"megatron-deepspeed", "vtrain"}, true},
+    TruthFramework{"torchtitan-eager", "TorchTitan, not compiled", {"torch.compile=false"}},
     TruthFramework{"torchtitan", "TorchTitan", {"torchtitan"}},
     TruthFramework{"llm-foundry", "MosaicML's llm-foundry", {"llm-foundry", "mosaicml"}},
     TruthFramework{"fsdp", "FSDP with torch.compile", {"fms-fsdp", "automodel", "fsdp2"}},
@@ -92,12 +93,15 @@ private:
     const std::string all = words + " " + recipe;
     const bool blocks = has(all, "mxfp8") || has(all, "fp8-mx");
     const bool own_blocks = has(all, "blockwise") || has(all, "fp8-sc") || has(all, "subchannel");
+    const bool rows = has(all, "rowwise");
     const bool tensor = has(all, "tensorwise") || has(all, "fp8-cs") || has(all, "current");
     line("  precision: bf16");
-    line(std::string("  fp8: ") + (blocks ? "mxfp8" : own_blocks ? "blockwise" : tensor ? "tensorwise" : "delayed"));
-    if (has(all, "rowwise")) {
-      assume("scales of rows take as long as scales of tensors");
-    } else if (!blocks && !own_blocks && !tensor && !has(all, "delayed")) {
+    line(std::string("  fp8: ") + (blocks       ? "mxfp8"
+                                   : own_blocks ? "blockwise"
+                                   : rows       ? "rowwise"
+                                   : tensor     ? "tensorwise"
+                                                : "delayed"));
+    if (!rows && !blocks && !own_blocks && !tensor && !has(all, "delayed")) {
       assume("delayed scales of products in 8 bits");
     }
     return "";
@@ -112,6 +116,9 @@ private:
     if (const std::string graphs = row_.flag("cuda_graphs");
         has(graphs, "full_iteration") || has(graphs, "per layer")) {
       line("  launches: {each: 0 us}");
+    }
+    if (tensor_ > 1 && (row_.flag("tp_comm_overlap") == "true" || row_.mentions("async_TP=True"))) {
+      line("  pipelined_exchange: true");
     }
     const std::string offload = row_.flag("cpu_offload");
     if (offload.starts_with("optimizer")) {
@@ -151,8 +158,10 @@ private:
     return ", operators: [" + names + "]";
   }
 
+  bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }
+
   void write_selective(const std::string& words) {
-    const bool by_operator = framework_.name == "torchtitan" || framework_.name == "fsdp";
+    const bool by_operator = is_torchtitan() || framework_.name == "fsdp";
     std::string kinds;
     const auto add = [&](const char* kind) { kinds += (kinds.empty() ? "" : ", ") + std::string(kind); };
     if (by_operator || has(words, "layernorm")) {
@@ -169,7 +178,7 @@ private:
         assume("recompute of " + module + " is left out");
       }
     }
-    const std::string operators = framework_.name == "torchtitan" ? every_second_product() : "";
+    const std::string operators = is_torchtitan() ? every_second_product() : "";
     if (!kinds.empty()) {
       line("  recompute: {kinds: [" + kinds + "]" + operators + "}");
     }
@@ -243,10 +252,16 @@ private:
       interleave_ = layers % 2 == 0 ? 2 : std::max(layers, 1);
       assume(std::to_string(interleave_) + " stages of each rank");
     }
-    if (interleave_ > 1 && pipeline_ > 1) {
+    if (interleave_ > 1 && pipeline_ > 1 && overlaps_experts()) {
+      assume("one stage of each rank where tokens go to experts beside another micro-batch's passes");
+    } else if (interleave_ > 1 && pipeline_ > 1) {
       line("    interleave: " + std::to_string(interleave_));
     }
   }
+
+  // Whether tokens go to experts beside the passes of another micro-batch. No schedule here does this with virtual
+  // stages.
+  bool overlaps_experts() const { return row_.flag("moe_a2a_overlap") == "true"; }
 
   // Where a row states none: one in a pipeline; else four, or as many as the batch is a multiple of.
   int usual_micro_batch(int batch) const {
@@ -315,6 +330,9 @@ private:
       schedule = found->ours == "1f1b" ? schedule : found->ours;
     } else if (pipeline_ > 1 && !words.empty() && words != "none" && words != "unknown") {
       return "the schedule '" + excerpt(row_.schedule) + "' is not modelled";
+    }
+    if (overlaps_experts() && (schedule == "1f1b" || schedule == "interleaved")) {
+      schedule = "combined-1f1b"; // Megatron-Core's combined 1F1B
     }
     line("compare: {strategies: [mesh], schedules: [" + std::string(schedule) + "]}");
     return "";

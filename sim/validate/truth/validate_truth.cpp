@@ -12,6 +12,7 @@
 #include "sim/validate/truth/intervals.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/truth/truth_study.hpp"
+#include "sim/validate/truth/what_ifs.hpp"
 
 namespace stagecraft {
 namespace {
@@ -103,6 +104,7 @@ Asked ask(std::vector<TruthRow> rows, const fs::path& shipped) {
   Asked asked;
   std::map<std::string, std::size_t> numbers;
   for (TruthRow& row : rows) {
+    fill_published_sizes(row);
     auto study = truth_study(row, shipped);
     if (auto* reason = std::get_if<Infeasible>(&study)) {
       asked.rows.push_back({std::move(row), std::move(*reason), "", {}});
@@ -124,16 +126,16 @@ TimedParts timed_parts(const TruthRow& row) {
   return notes("forward only") ? TimedParts::forward : notes("no optimizer") ? TimedParts::passes : TimedParts::all;
 }
 
-// Of each table, how far measurements of one study are from the median of the others, in the median.
+// Of each table, how far measurements of one configuration are from the median of the others, in the median.
 std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
-  std::map<std::tuple<std::size_t, std::string, TimedParts>, std::vector<const TruthRow*>> equal;
+  std::map<std::pair<std::string, std::string>, std::vector<const TruthRow*>> equal;
   for (const AskedRow& asked : rows) {
-    if (const auto* study = std::get_if<std::size_t>(&asked.study); study != nullptr && asked.row.known->is_time) {
-      equal[{*study, asked.row.metric, timed_parts(asked.row)}].push_back(&asked.row);
+    if (std::holds_alternative<std::size_t>(asked.study) && asked.row.known->is_time) {
+      equal[{configuration_of(asked.row), asked.row.metric}].push_back(&asked.row);
     }
   }
   std::map<std::string, std::vector<double>> errors;
-  for (const auto& [study, measured] : equal) {
+  for (const auto& [configuration, measured] : equal) {
     for (const TruthRow* one : measured) {
       std::vector<double> others;
       for (const TruthRow* other : measured) {
@@ -205,6 +207,7 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   const std::vector<CalibratedModel> calibrated = calibrated_models(options.shipped);
   std::vector<SpeedRow> speeds;
   std::vector<const AskedRow*> scored;
+  std::vector<ComparedRun> compared;
   for (const AskedRow& one : asked.rows) {
     const auto* study = std::get_if<std::size_t>(&one.study);
     const auto* reason =
@@ -226,6 +229,7 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
     }
     if (one.row.known->is_time && &rows_of == &validation.rows) {
       speeds.push_back({&one.row, &run});
+      compared.push_back({&one.row, run.of(timed_parts(one.row))});
     }
   }
   const std::vector<ErrorFamily> families =
@@ -235,6 +239,8 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   }
   validation.baselines = baselines_of(speeds);
   validation.noise = noise_of(asked.rows);
+  validation.what_ifs = what_ifs_of(compared, validation.noise);
+  validation.rankings = rankings_of(compared);
   return validation;
 }
 

@@ -1,0 +1,87 @@
+// Sailor's measured plans beside their replays. docs/validation.md, "Plans on unlike nodes".
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/base/file.hpp"
+#include "sim/validate/sailor_study.hpp"
+#include "sim/validate/truth/predict_truth.hpp"
+#include "sim/validate/validators.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rows of one plan, and of the closed form.
+void add_rows(const SailorPlan& plan, const SailorStudy& study, const PredictedRun& run, Validation& validation) {
+  double most = 0;
+  for (std::size_t stage = 0; stage < study.beside.size(); ++stage) {
+    most = std::max(most, run.stage_memory[stage] + study.beside[stage].value);
+  }
+  ValidationRow time{.case_name = plan.case_name,
+                     .metric = "iteration_seconds",
+                     .group = plan.cluster,
+                     .measured = plan.iteration.value,
+                     .predicted = run.iteration,
+                     .contest = plan.model + " on " + plan.cluster};
+  ValidationRow memory = time;
+  memory.metric = "peak_memory_bytes";
+  memory.measured = plan.peak_memory.value;
+  memory.predicted = most;
+  memory.contest = "";
+  ValidationRow formula = time;
+  formula.predicted = study.formula.value;
+  validation.rows.push_back(std::move(time));
+  validation.rows.push_back(std::move(memory));
+  validation.baselines["(M - 1) x slowest stage + all stages + update"].push_back(std::move(formula));
+}
+
+void write_study(const fs::path& folder, const std::string& name, const std::string& text) {
+  fs::create_directories(folder);
+  std::string file = name;
+  std::replace(file.begin(), file.end(), '/', '-');
+  write_file((folder / (file + ".yaml")).string(), text);
+}
+
+} // namespace
+
+bool is_sailor(const fs::path& folder) {
+  std::error_code failure;
+  return fs::is_regular_file(folder / "measured_summary.csv", failure) &&
+         fs::is_regular_file(folder / "llm_info.json", failure) &&
+         fs::is_regular_file(folder / "profiles_simulator.json", failure);
+}
+
+Validation validate_sailor(const fs::path& folder, const ValidateOptions& options) {
+  Validation validation{.source = "Sailor's plans",
+                        .notes = {"Times of layers and networks are as measured alone; nothing is fitted on a plan."},
+                        .inputs = {(folder / "measured_summary.csv").string()}};
+  SailorData data(folder);
+  std::vector<SailorPlan> plans;
+  std::vector<SailorStudy> studies;
+  std::vector<std::string> texts;
+  for (SailorPlan& plan : data.plans()) {
+    auto study = sailor_study(plan, data);
+    if (const auto* reason = std::get_if<Infeasible>(&study)) {
+      validation.skipped.push_back({plan.case_name, reason->reason});
+      continue;
+    }
+    studies.push_back(std::move(std::get<SailorStudy>(study)));
+    texts.push_back(studies.back().text);
+    if (!options.studies.empty()) {
+      write_study(options.studies, plan.case_name, texts.back());
+    }
+    plans.push_back(std::move(plan));
+  }
+  const std::vector<TruthPrediction> predictions = predict_studies(texts, options);
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    if (const auto* reason = std::get_if<Infeasible>(&predictions[at])) {
+      validation.skipped.push_back({plans[at].case_name, reason->reason});
+    } else {
+      add_rows(plans[at], studies[at], std::get<PredictedRun>(predictions[at]), validation);
+    }
+  }
+  return validation;
+}
+
+} // namespace stagecraft
