@@ -118,6 +118,10 @@ void add(Page& page, DocumentPage document, const fs::path& file, bool alone, co
   if (alone) {
     page.title = document.title;
   }
+  if (!document.answer.sentence.empty()) {
+    document.answer.title = alone ? "" : document.title;
+    page.answers.push_back(std::move(document.answer));
+  }
   for (PageSection& section : document.sections) {
     section.title = alone ? section.title : document.title + ": " + section.title;
     page.sections.push_back(std::move(section));

@@ -16,6 +16,7 @@ struct DocumentPage {
   std::string title; ///< "gpt2-xl on mixed-v100-p100"
   std::vector<PageSection> sections;
   std::vector<std::string> inputs; ///< files that the document names as its inputs
+  Answer answer = {};
 };
 
 /// The kinds of documents that the report shows: names of the commands that write them, and traces.

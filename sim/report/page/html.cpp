@@ -112,17 +112,24 @@ Json to_value(const Chart& chart) {
              {"value", chart.value},
              {"least_is_best", chart.least_is_best},
              {"interval", chart.interval},
+             {"wide", chart.wide},
              {"series", Json::array()}};
   for (const ChartSeries& series : chart.series) {
     Json marks = Json::array();
     for (const Mark& mark : series.marks) {
       marks.push_back({number_of(mark.x), number_of(mark.y), mark.text, number_of(mark.low), number_of(mark.high),
                        number_of(mark.value)});
+      if (series.look == Look::bars) {
+        marks.back().insert(marks.back().end(), {mark.begin, mark.label, mark.color});
+      }
     }
     value["series"].push_back({{"name", series.name}, {"look", name_of(series.look)}, {"marks", std::move(marks)}});
     if (series.color >= 0) {
       value["series"].back()["color"] = series.color;
     }
+  }
+  for (const ChartLine& line : chart.lines) {
+    value["lines"].push_back({line.x, line.text});
   }
   if (!chart.all.empty()) {
     value["all"] = to_value(chart.all.front());
@@ -146,9 +153,14 @@ std::vector<std::size_t> telling_columns(const PageTable& table) {
 
 Json to_value(const PageTable& table) {
   const std::vector<std::size_t> shown = telling_columns(table);
-  Json columns = Json::array(), rows = Json::array();
+  Json columns = Json::array(), rows = Json::array(), main = Json::array();
   for (const std::size_t column : shown) {
     columns.push_back(table.columns[column]);
+  }
+  for (const std::string& name : table.main) {
+    if (const auto found = std::find(columns.begin(), columns.end(), name); found != columns.end()) {
+      main.push_back(found - columns.begin());
+    }
   }
   for (const std::vector<PageCell>& row : table.rows) {
     Json& cells = rows.emplace_back(Json::array());
@@ -157,7 +169,11 @@ Json to_value(const PageTable& table) {
       cells.push_back(cell.number ? Json{cell.text, number_of(*cell.number)} : Json(cell.text));
     }
   }
-  return {{"title", table.title}, {"columns", std::move(columns)}, {"rows", std::move(rows)}, {"note", table.note}};
+  return {{"title", table.title},
+          {"columns", std::move(columns)},
+          {"main", std::move(main)},
+          {"rows", std::move(rows)},
+          {"note", table.note}};
 }
 
 template <class T> std::string base64(const std::vector<T>& values) {
@@ -241,24 +257,74 @@ Json drawn(const Page& page) {
   return sections;
 }
 
+bool is_empty(const PageSection& section) {
+  return section.sentences.empty() && section.fold.sentences.empty() && section.charts.empty() &&
+         section.tables.empty() && section.timelines.empty();
+}
+
+// The card on top: one sentence, some figures, how sure they are, and what they rest on.
+std::string to_html(const Answer& answer) {
+  std::string html = "<section class=\"answer\" aria-label=\"The answer\">\n";
+  html += answer.title.empty() ? "" : "<p class=\"of\">" + escaped(answer.title) + "</p>\n";
+  html += "<p class=\"headline\">" + escaped(answer.sentence) + "</p>\n";
+  if (!answer.figures.empty()) {
+    html += "<dl class=\"figures\">\n";
+    for (const AnswerFigure& figure : answer.figures) {
+      html += "<div><dt>" + escaped(figure.name) + "</dt><dd><span class=\"value\">" + escaped(figure.value) +
+              "</span>" + (figure.detail.empty() ? "" : " <span class=\"detail\">" + escaped(figure.detail) + "</span>") +
+              "</dd></div>\n";
+    }
+    html += "</dl>\n";
+  }
+  html += answer.sure.empty() ? "" : "<p class=\"sure\"><b>How sure</b> " + escaped(answer.sure) + "</p>\n";
+  if (!answer.basis.empty()) {
+    html += "<dl class=\"basis\" aria-label=\"What it rests on\">\n";
+    for (const AnswerBasis& basis : answer.basis) {
+      html += "<div><dt>" + escaped(basis.name) + "</dt><dd>" + escaped(basis.value) + "</dd></div>\n";
+    }
+    html += "</dl>\n";
+  }
+  return html + "</section>\n";
+}
+
+std::string list_of(const std::vector<std::string>& sentences, std::size_t first, std::size_t last) {
+  std::string html = "<ul class=\"summary\">\n";
+  for (std::size_t at = first; at < last; ++at) {
+    html += "<li>" + escaped(sentences[at]) + "</li>\n";
+  }
+  return html + "</ul>\n";
+}
+
+std::string folded(const std::string& title, const std::string& content) {
+  return "<details class=\"fold\"><summary>" + escaped(title) + "</summary>\n" + content + "</details>\n";
+}
+
+std::string to_html(const PageSection& section, std::size_t number) {
+  std::string html =
+      "<section id=\"s" + std::to_string(number) + "\">\n<h2>" + escaped(section.title) + "</h2>\n";
+  const std::size_t count = section.sentences.size(), shown = std::min(count, kMostSentences);
+  html += shown == 0 ? "" : list_of(section.sentences, 0, shown);
+  if (shown < count) {
+    html += folded(std::to_string(count - shown) + " more", list_of(section.sentences, shown, count));
+  }
+  if (!section.fold.sentences.empty()) {
+    html += folded(section.fold.title, list_of(section.fold.sentences, 0, section.fold.sentences.size()));
+  }
+  return html + "<div class=\"drawn\"></div>\n</section>\n";
+}
+
 std::string body_of(const Page& page) {
   std::string body = "<header>\n<h1>" + escaped(page.title) + "</h1>\n";
   body += page.subtitle.empty() ? "" : "<p class=\"subtitle\">" + escaped(page.subtitle) + "</p>\n";
-  body += "<div id=\"tools\"></div>\n</header>\n<main>\n"
-          "<noscript><p>Charts, timelines and tables need scripts; the findings in words do not.</p></noscript>\n";
-  for (std::size_t number = 0; number < page.sections.size(); ++number) {
-    const PageSection& section = page.sections[number];
-    body += "<section id=\"s" + std::to_string(number) + "\">\n<h2>" + escaped(section.title) + "</h2>\n";
-    if (!section.sentences.empty()) {
-      body += "<ul class=\"summary\">\n";
-      for (const std::string& sentence : section.sentences) {
-        body += "<li>" + escaped(sentence) + "</li>\n";
-      }
-      body += "</ul>\n";
-    }
-    body += "<div class=\"drawn\"></div>\n</section>\n";
+  body += "<div id=\"tools\"></div>\n</header>\n<main>\n";
+  for (const Answer& answer : page.answers) {
+    body += to_html(answer);
   }
-  body += "</main>\n<footer>\n";
+  body += "<noscript><p>Charts, timelines and tables need scripts; the answer and the findings do not.</p></noscript>\n";
+  for (std::size_t number = 0; number < page.sections.size(); ++number) {
+    body += is_empty(page.sections[number]) ? "" : to_html(page.sections[number], number);
+  }
+  body += "</main>\n<footer>\n<div id=\"words\"></div>\n";
   if (!page.inputs.empty()) {
     body += "<h2>Inputs</h2>\n<ul>\n";
     for (const PageLink& link : page.inputs) {
@@ -294,7 +360,8 @@ std::string to_html(const Page& page) {
                      "</style>\n</head>\n<body>\n" + body_of(page);
   html += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n";
   for (const std::string_view script :
-       {assets::echarts_min_js, assets::charts_js, assets::timeline_js, assets::page_js}) {
+       {assets::echarts_min_js, assets::dom_js, assets::glossary_js, assets::charts_js, assets::timeline_js,
+        assets::tables_js, assets::page_js}) {
     html += "<script nonce=\"" + word + "\">\n" + std::string(script) + "</script>\n";
   }
   return html + "</body>\n</html>\n";
