@@ -11,6 +11,7 @@ extern const std::string_view echarts_min_js; ///< Apache ECharts, see sim/repor
 extern const std::string_view dom_js;
 extern const std::string_view glossary_js;
 extern const std::string_view tables_js;
+extern const std::string_view cluster_js;
 extern const std::string_view charts_js;
 extern const std::string_view timeline_js;
 extern const std::string_view page_js;

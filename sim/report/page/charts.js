@@ -214,19 +214,29 @@ const Charts = (() => {
     }
   }
 
+  // A colour as on thin paper, so that the winner's stands out.
+  function faded(name) {
+    const channel = (text, i) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
+    const paper = color("--paper");
+    return `#${[0, 1, 2].map((i) => Math.round(0.55 * channel(name, i) + 0.45 * channel(paper, i)).toString(16).padStart(2, "0")).join("")}`;
+  }
+
+  // Bars that all have their values beside them need no scale.
+  const is_labelled = (chart) => chart.series.length > 0 && chart.series.every((one) => one.look === "bars" && one.marks.every((mark) => mark[7]));
+
   // Where a bar of a waterfall begins is an empty bar below it.
   function bars_of(chart, series, common) {
     const own = (mark) => (mark[8] >= 0 ? color(`--series-${1 + (mark[8] % colors)}`) : color("--series-1"));
     const bar = { ...common, type: "bar", stack: "bars", barMaxWidth: 22, barGap: "-100%", encode: { x: 0, y: 1 } };
     const first = { ...bar, name: undefined, silent: true, itemStyle: { color: "transparent" }, data: series.marks.map((mark) => [mark[6], mark[1]]) };
     const data = series.marks.map((mark) => ({
-      value: [mark[0] - mark[6], mark[1]], mark, itemStyle: { color: own(mark) },
+      value: [mark[0] - mark[6], mark[1]], mark, itemStyle: { color: chart.lines && mark !== series.marks[0] ? faded(own(mark)) : own(mark) },
       label: { show: Boolean(mark[7]), position: mark[0] < mark[6] ? "left" : "right", formatter: mark[7], color: color("--ink"), fontSize: 12, fontWeight: mark === series.marks[0] && chart.lines ? 600 : 400 },
     }));
     const line = (chart.lines ?? []).length ? {
       silent: true, symbol: "none", animation: false,
       lineStyle: { color: color("--ink"), type: "dashed", width: 1.5 },
-      label: { color: color("--ink"), position: "end", fontSize: 12 },
+      label: { color: color("--ink"), position: "start", fontSize: 12 },
       data: chart.lines.map(([x, text]) => ({ xAxis: x, label: { formatter: text } })),
     } : undefined;
     return [first, { ...bar, data, markLine: line }];
@@ -341,7 +351,7 @@ const Charts = (() => {
       const marks = one.marks.filter((mark) => mark[3] !== null && mark[4] !== null);
       if (marks.length) series.push(intervals(marks));
     }
-    const below = scale ? 76 : 24;
+    const below = scale ? 76 : is_labelled(chart) && !without_unit(chart.x.title) ? 4 : 24;
     return {
       animation: false,
       color: palette(),
@@ -365,7 +375,7 @@ const Charts = (() => {
         ...axis, type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none",
         moveOnMouseMove: !touched, preventDefaultMouseMove: !touched, // a swipe scrolls the page
       })),
-      xAxis: axis_of(x, places(0), false, width),
+      xAxis: is_labelled(chart) ? { ...axis_of(x, places(0), false, width), axisLabel: { show: false }, splitLine: { show: false }, nameGap: 8 } : axis_of(x, places(0), false, width),
       yAxis: axis_of(axis_beside(chart, width), places(1), true, width),
       series,
     };
@@ -377,7 +387,7 @@ const Charts = (() => {
   function height_of(chart, width) {
     const x = axis_below(chart);
     const names_below = is_upright(x, width) ? 20 + longest(x.names) : is_slanted(x, width) ? Math.max(70, slanted_height(x) + 20) : 0;
-    return chart.y.names ? Math.max(120, (chart.y.title || chart.lines ? 100 : 76) + (scale_of(chart) ? 44 : 0) + names_below + row_height(chart, width) * chart.y.names.length) : 330 + names_below;
+    return chart.y.names ? Math.max(80, (chart.y.title || chart.lines ? 100 : 76) - (is_labelled(chart) ? (chart.x.title && without_unit(chart.x.title) ? 26 : 44) : 0) + (scale_of(chart) ? 44 : 0) + names_below + row_height(chart, width) * chart.y.names.length) : 330 + names_below;
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader, and how many are too many.

@@ -223,7 +223,7 @@ Answer comparison_answer(const json& document, const ComparedRuns& runs) {
     answer.sentence += ", " + to_text(speedup, 1) + " times the fastest single " + device_word(document);
   }
   if (const double over = values.of(metric("over_bound")); std::isfinite(over) && values.of(metric("lower_bound_seconds")) > 0) {
-    answer.sentence += ", " + percent(over, 0) + " from the proven limit";
+    answer.sentence += ", " + distance_in_words(over);
   }
   if (const std::vector<std::string> names = strategies_without_room(runs); !names.empty()) {
     answer.sentence += "; " + listed(names) + (names.size() == 1 ? " does" : " do") + " not fit into memory";

@@ -166,8 +166,12 @@ std::vector<Chart> trade_offs(const Runs& feasible, const std::string& prices) {
         all.push_back(mark(run));
       }
     }
-    const bool differs = std::any_of(all.begin(), all.end(), [&](const Mark& one) { return one.y != all.front().y; });
-    if (differs) {
+    std::set<double> values;
+    for (const Mark& one : all) {
+      values.insert(one.y);
+    }
+    const std::size_t least = price.metric->name == metric("devices").name ? 3 : 2; // of two counts a table says as much
+    if (values.size() >= least) {
       chart.series.push_back({"none is better in both", Look::front, front_of(std::move(all))});
       charts.push_back(std::move(chart));
     }
@@ -371,6 +375,11 @@ DocumentPage comparison_page(const JsonDocument& document) {
                     competing.empty() ? infeasible_answer(json, compared) : comparison_answer(json, compared)};
   if (const auto best = list.begin(); !competing.empty()) {
     page.sections.push_back(charts_section(competing, price_remark_of(list)));
+    const Tracks* tracks = timelines.timelines.empty() ? nullptr : &timelines.timelines.front().tracks;
+    if (std::optional<PagePlan> plan = plan_picture(json, *best, best->contains("timeline") ? tracks : nullptr)) {
+      page.sections.push_back({.title = "The plan on the machines: " + competing.front().label(), .sentences = {}});
+      page.sections.back().plans.push_back(std::move(*plan));
+    }
     page.sections.push_back(devices_section(*best, "What devices do in the best run: " + competing.front().label()));
     if (best->contains("explanation")) {
       page.sections.push_back(explanation_section(best->at("explanation"), "What holds the best run back"));

@@ -191,8 +191,9 @@ PageCell number_cell(double value) {
   if (!std::isfinite(value)) {
     return {"–", value};
   }
-  constexpr int kDigits = 6;
-  return {to_digits(value, kDigits), value};
+  constexpr int kDigits = 4;
+  constexpr double kWhole = 1e4; // from here on as a whole number, not by its first digits
+  return {std::abs(value) < kWhole || std::abs(value) >= 1e15 ? to_digits(value, kDigits) : to_text(value, 0), value};
 }
 
 PageCell percent_cell(double share) { return number_cell(100 * share); }
@@ -225,8 +226,13 @@ Chart waterfall_of(const std::string& name, const std::string& title, const std:
     chart.y.names.push_back(part);
   };
   constexpr int kWork = 5, kLost = 1, kWhole = 6; // light blue, red, grey
+  double sum = 0;
   for (const WaterfallPart& part : parts) {
-    if (part.value > 0) {
+    sum += std::max(0.0, part.value);
+  }
+  constexpr double kSeen = 1e-6; // of the whole
+  for (const WaterfallPart& part : parts) {
+    if (part.value > kSeen * sum) {
       add(part.name, at, at + part.value, part.is_work ? kWork : kLost);
       at += part.value;
     }

@@ -39,8 +39,16 @@ const Figures = (() => {
     return `${short(value / size, digits)} ${name}`;
   }
 
+  /** The same with all its digits, so that figures of a column are as exact as each other. */
+  function exact(value, unit, digits = 4) {
+    if (value === null || !Number.isFinite(value)) return "–";
+    const [size, name] = scale_of(value, unit);
+    const told = value === 0 ? "0" : (value / size).toPrecision(digits);
+    return `${told.includes("e") ? short(value / size, digits) : told} ${name}`;
+  }
+
   /** A title without the unit that each of its values has. */
   const without_unit = (title) => (is_scaled(unit_of(title)) ? title.replace(/\s*\[[^\]]+\]$/, "") : title);
 
-  return { short, quantity, unit_of, scale_of, without_unit };
+  return { short, quantity, exact, is_scaled, unit_of, scale_of, without_unit };
 })();

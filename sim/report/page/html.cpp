@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/base/digest.hpp"
+#include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/report/page/assets.hpp"
 #include "sim/report/page/page.hpp"
@@ -235,6 +236,48 @@ Json to_value(const PageTimeline& timeline) {
   return value;
 }
 
+Json to_value(const PlanLinks& links) {
+  return {{"name", links.name},
+          {"bandwidth", to_text(BytesPerSecond{links.bandwidth})},
+          {"in_use", number_of(links.in_use)},
+          {"carries", links.carries},
+          {"links", links.links}};
+}
+
+Json to_value(const PlanTile& tile);
+Json to_value(const PlanNode& node);
+
+template <class Part> Json list_of(const std::vector<Part>& parts) {
+  Json list = Json::array();
+  for (const Part& part : parts) {
+    list.push_back(to_value(part));
+  }
+  return list;
+}
+
+Json to_value(const PlanTile& tile) {
+  return {{"device", tile.device},
+          {"stages", tile.stages},
+          {"rank", tile.rank},
+          {"memory", number_of(tile.memory)},
+          {"busy", number_of(tile.busy)}};
+}
+
+Json to_value(const PlanNode& node) {
+  return {{"name", node.name},
+          {"devices", node.devices},
+          {"alike", node.alike},
+          {"tiles", list_of(node.tiles)},
+          {"links", list_of(node.links)}};
+}
+
+Json to_value(const PagePlan& plan) {
+  return {{"title", plan.title},
+          {"nodes", list_of(plan.nodes)},
+          {"network", list_of(plan.network)},
+          {"notes", plan.notes}};
+}
+
 // The data that scripts draw, section by section.
 Json drawn(const Page& page) {
   Json sections = Json::array();
@@ -243,6 +286,9 @@ Json drawn(const Page& page) {
         sections.emplace_back(Json{{"charts", Json::array()}, {"timelines", Json::array()}, {"tables", Json::array()}});
     if (!section.all.label.empty()) {
       value["all"] = {{"label", section.all.label}, {"off", section.all.off}, {"on", section.all.on}};
+    }
+    for (const PagePlan& plan : section.plans) {
+      value["plans"].push_back(to_value(plan));
     }
     for (const Chart& chart : section.charts) {
       value["charts"].push_back(to_value(chart));
@@ -259,7 +305,7 @@ Json drawn(const Page& page) {
 
 bool is_empty(const PageSection& section) {
   return section.sentences.empty() && section.fold.sentences.empty() && section.charts.empty() &&
-         section.tables.empty() && section.timelines.empty();
+         section.tables.empty() && section.timelines.empty() && section.plans.empty();
 }
 
 // The card on top: one sentence, some figures, how sure they are, and what they rest on.
@@ -280,7 +326,9 @@ std::string to_html(const Answer& answer) {
   if (!answer.basis.empty()) {
     html += "<dl class=\"basis\" aria-label=\"What it rests on\">\n";
     for (const AnswerBasis& basis : answer.basis) {
-      html += "<div><dt>" + escaped(basis.name) + "</dt><dd>" + escaped(basis.value) + "</dd></div>\n";
+      constexpr std::size_t kLong = 64; // letters that take a line of their own
+      html += std::string(basis.value.size() > kLong ? "<div class=\"long\">" : "<div>") + "<dt>" +
+              escaped(basis.name) + "</dt><dd>" + escaped(basis.value) + "</dd></div>\n";
     }
     html += "</dl>\n";
   }
@@ -361,7 +409,7 @@ std::string to_html(const Page& page) {
   html += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n";
   for (const std::string_view script :
        {assets::echarts_min_js, assets::dom_js, assets::glossary_js, assets::charts_js, assets::timeline_js,
-        assets::tables_js, assets::page_js}) {
+        assets::tables_js, assets::cluster_js, assets::page_js}) {
     html += "<script nonce=\"" + word + "\">\n" + std::string(script) + "</script>\n";
   }
   return html + "</body>\n</html>\n";

@@ -38,7 +38,7 @@ std::vector<std::string> texts_at(const nlohmann::json& json, const char* key);
 /// The numbers in the list at a key.
 std::vector<double> numbers_at(const nlohmann::json& json, const char* key);
 
-/// A cell with a number: six digits, or "–" for NaN.
+/// A cell with a number: four digits or a whole number, or "–" for NaN.
 PageCell number_cell(double value);
 /// A cell with a share in percent; sorted and filtered as percent.
 PageCell percent_cell(double share);
@@ -53,7 +53,8 @@ struct WaterfallPart {
   double value = 0;
   bool is_work = true;
 };
-/// Parts that add up, each beginning where the one before ends, and the whole at the bottom. Parts of 0 are left out.
+/// Parts that add up, each beginning where the one before ends, and the whole at the bottom. Parts of a millionth or less are
+/// left out.
 Chart waterfall_of(const std::string& name, const std::string& title, const std::string& x,
                    const std::vector<WaterfallPart>& parts, const std::string& whole);
 

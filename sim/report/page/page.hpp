@@ -9,6 +9,7 @@
 
 #include "sim/report/chart.hpp"
 #include "sim/report/page/answer.hpp"
+#include "sim/report/page/plan_picture.hpp"
 #include "sim/report/page/tracks.hpp"
 
 namespace stagecraft {
@@ -54,6 +55,7 @@ struct PageSection {
   std::vector<PageTable> tables = {};
   PageSwitch all = {};
   PageFold fold = {};
+  std::vector<PagePlan> plans = {};
 };
 inline constexpr std::size_t kMostSentences = 5;
 

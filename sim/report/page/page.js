@@ -65,15 +65,15 @@
   const most_beside = 6;
 
   function add_charts(parent, charts) {
-    const choices = new Map();
+    const choices = new Map(); // in the order of their first charts; a chart without a choice is one of its own
     for (const chart of charts) {
-      const name = chart.choice || "";
+      const name = chart.choice || chart;
       if (!choices.has(name)) choices.set(name, []);
       choices.get(name).push(chart);
     }
     let grid = null; // of the charts that stand side by side at the moment
     for (const [name, some] of choices) {
-      if (name && some.length > most_beside) {
+      if (some.length > most_beside) {
         grid ??= element(parent, "div", "", { class: "charts" });
         add_choice(element(grid, "div", "", { class: "choice" }), name, some);
         continue;
@@ -88,6 +88,7 @@
         }
       }
     }
+    parent.querySelectorAll(".charts").forEach((one) => one.classList.toggle("three", one.children.length === 3));
   }
 
   function add_choice(box, name, charts) {
@@ -141,6 +142,10 @@
     if (section.timelines.length) {
       const box = element(place, "div", "", { class: "timelines" });
       when_near(box, () => Timelines.add(box, section.timelines));
+    }
+    for (const plan of section.plans ?? []) {
+      const box = element(place, "div");
+      when_near(box, () => Cluster.add(box, plan));
     }
     if (section.all) add_switch(place, section.all);
     if (section.charts.length) add_charts(place, section.charts);

@@ -89,15 +89,16 @@ std::optional<AnswerFigure> headroom(const json& document, const json& run) {
     memory[text_at(type, "name")] = number_at(type, "memory_bytes");
   }
   std::optional<AnswerFigure> figure;
-  double least = INFINITY;
+  double least = std::numeric_limits<double>::infinity();
   const auto see = [&](const std::string& device, double peak) {
     const auto found = memory.find(type_of(device));
-    if (found == memory.end() || !(found->second - peak < least)) {
+    const double left = found == memory.end() ? Mark::kNone : 1 - peak / found->second;
+    if (!(left < least)) {
       return;
     }
-    least = found->second - peak;
-    figure = {"Memory left", percent(least / found->second, 0), // of the fullest
-              to_text(Bytes{least}) + " of " + to_text(Bytes{found->second}) + " on the fullest device"};
+    least = left;
+    figure = {"Memory left", percent(left, 0),
+              to_text(Bytes{found->second - peak}) + " of " + to_text(Bytes{found->second}) + " on the fullest device"};
   };
   const std::vector<std::string> devices = texts_at(run, "devices");
   const std::vector<double> peaks = numbers_at(run, "peak_memory_bytes");
@@ -150,6 +151,12 @@ std::string device_word(const json& document) {
     return vendor == "nvidia" || vendor == "amd";
   });
   return all && !types.empty() ? "GPU" : "device";
+}
+
+std::string distance_in_words(double over_bound) {
+  constexpr double kFar = 1;
+  return over_bound < kFar ? percent(over_bound, over_bound < 0.01 ? 1 : 0) + " from the proven limit"
+                           : to_text(1 + over_bound, 1) + " times the proven limit";
 }
 
 std::string count_of_devices(std::size_t count, const std::string& device) {
@@ -228,8 +235,6 @@ std::vector<AnswerBasis> basis_of_run(const json& document, const json& run, con
   const double parameters = number_at(model, "parameters");
   add("Model", text_at(document, "model") +
                    (parameters > 0 ? ", " + large(parameters) + " parameters" : std::string()));
-  const std::string machine = text_at(platform, "description");
-  add("Machine", text_at(document, "platform") + (machine.empty() ? "" : ": " + machine));
   const int batch = whole_at(document, "global_batch", whole_at(training, "global_batch", 0));
   const int parts = whole_at(run, "micro_batches", 1);
   add("Batch", batch > 0 ? counted(batch, "sample") + " in " + std::to_string(parts) + (parts == 1 ? " micro-batch" : " micro-batches")
@@ -245,11 +250,16 @@ std::vector<AnswerBasis> basis_of_run(const json& document, const json& run, con
     const double share = number_at(shares, std::string(kCostSources.at(source).name).c_str());
     kernels.shares.at(source) = std::isfinite(share) ? share : 0;
   }
-  add("Kernel times", in_words(kernels));
-  add("Prices", prices.starts_with("Prices: ") ? prices.substr(std::string("Prices: ").size()) : prices);
+  const auto whole = std::find(kernels.shares.begin(), kernels.shares.end(), 1.0);
+  add("Kernel times", whole == kernels.shares.end()
+                          ? in_words(kernels)
+                          : "all from " + std::string(kCostSources.at(whole - kernels.shares.begin()).words));
   const std::string program = text_at(setting, "program"), date = text_at(object_at(document, "timing"), "date");
   add("Made by", (program.empty() ? "" : "Stagecraft " + program + ", engine " + text_at(run, "engine")) +
                      (date.empty() ? "" : (program.empty() ? "" : ", ") + date));
+  const std::string machine = text_at(platform, "description");
+  add("Machine", text_at(document, "platform") + (machine.empty() ? "" : ": " + machine));
+  add("Prices", prices.starts_with("Prices: ") ? prices.substr(std::string("Prices: ").size()) : prices);
   return basis;
 }
 

@@ -16,6 +16,8 @@ std::string plan_in_words(const nlohmann::json& run, const std::string& device);
 
 /// What this document calls a device: "GPU", or "device" where it does not say that they are.
 std::string device_word(const nlohmann::json& document);
+/// "15 % from the proven limit", "3.9 times the proven limit", by RunValues' over_bound.
+std::string distance_in_words(double over_bound);
 /// "8 GPUs", "one GPU".
 std::string count_of_devices(std::size_t count, const std::string& device);
 

@@ -102,7 +102,7 @@ Answer answer_of(const json& run, const RunValues& values) {
     answer.sentence = (model.empty() ? "Training" : "Training " + model) + " on " +
                       count_of_devices(list_at(run, "devices").size(), device) + (plan.empty() ? "" : " as " + plan) +
                       " takes " + to_text(Seconds{values.iteration()}) + " per step" +
-                      (bounded ? ", " + percent(over, 0) + " from the proven limit." : ".");
+                      (bounded ? ", " + distance_in_words(over) + "." : ".");
     answer.figures = figures_of_run(run, run, values);
     answer.sure = range_of_run(run, values) ? ""
                                             : "How far off the time may be is not known: this is one replay, without "
@@ -202,7 +202,7 @@ Answer answer_of_explanation(const json& explanation, const std::string& title) 
       cause = text_at(share, "cause");
     }
   }
-  Answer answer{"Of a step of " + title + " devices compute " + percent(work / iteration, 0) + " of the time" +
+  Answer answer{"In a step of " + title + " devices compute " + percent(work / iteration, 0) + " of the time" +
                 (cause.empty() ? "" : "; most is lost to " + cause + ", " + percent(most / iteration, 0)) + "."};
   answer.figures = {{"Time per step", to_text(Seconds{iteration})}, {"Computing", to_text(Seconds{work})}};
   if (!cause.empty()) {
@@ -259,11 +259,20 @@ PageSection explanation_section(const json& explanation, const std::string& titl
   for (const json& help : list_at(explanation, "sensitivities")) {
     constexpr std::size_t kShown = 12;
     if (helps.size() < kShown) {
-      helps.emplace_back(text_at(help, "part"), 100 * number_at(help, "change"));
+      helps.emplace_back(text_at(help, "part"), -100 * number_at(help, "change"));
     }
   }
+  double others = 0;
   for (const json& step : list_at(explanation, "critical_path")) {
-    path.emplace_back(text_at(step, "what"), number_at(step, "seconds"));
+    constexpr std::size_t kShown = 12;
+    if (path.size() < kShown) {
+      path.emplace_back(text_at(step, "what"), number_at(step, "seconds"));
+    } else {
+      others += number_at(step, "seconds");
+    }
+  }
+  if (others > 0) {
+    path.emplace_back("all others", others);
   }
   std::vector<std::pair<std::string, double>> communication;
   for (const json& one : list_at(explanation, "communication")) {
@@ -276,7 +285,7 @@ PageSection explanation_section(const json& explanation, const std::string& titl
                                  "the whole step"),
                     bars_of("communication", "Communication, mean over devices", "[s]", communication),
                     bars_of("critical-path", "What the critical path is made of", "[s]", path),
-                    bars_of("sensitivities", "With this part 10 % faster", "change of the step's time [%]", helps)};
+                    bars_of("sensitivities", "With this part 10 % faster", "less time per step [%]", helps)};
   std::erase_if(section.charts, [](const Chart& chart) { return chart.series.front().marks.empty(); });
   return section;
 }
@@ -286,8 +295,17 @@ DocumentPage run_page(const JsonDocument& document) {
   const RunValues values = run_values(run);
   PageSection findings{.title = "Findings", .sentences = sentences_of(values)};
   const std::string title = values.label() + of_model(run);
-  add_timeline(document, run, title, findings.timelines);
+  PageSection timeline{.title = "Timeline", .sentences = {}};
+  add_timeline(document, run, title, timeline.timelines);
   DocumentPage page{title, {std::move(findings)}, {}, answer_of(run, values)};
+  const Tracks* tracks = timeline.timelines.empty() ? nullptr : &timeline.timelines.front().tracks;
+  if (std::optional<PagePlan> plan = values.feasible ? plan_picture(run, run, tracks) : std::nullopt) {
+    page.sections.push_back({.title = "The plan on the machines", .sentences = {}});
+    page.sections.back().plans.push_back(std::move(*plan));
+  }
+  if (!timeline.timelines.empty()) {
+    page.sections.push_back(std::move(timeline));
+  }
   if (values.feasible) {
     page.sections.push_back(devices_section(run, "Devices and stages"));
   }
@@ -297,10 +315,16 @@ DocumentPage run_page(const JsonDocument& document) {
 DocumentPage explanation_page(const JsonDocument& document) {
   const json& json = document.json();
   const std::string title = text_at(json, "strategy") + ", " + text_at(json, "schedule") + of_model(json);
-  return {title,
-          {explanation_section(json.at("explanation"), "What holds the run back: " + title)},
-          {},
-          answer_of_explanation(json.at("explanation"), title)};
+  const std::string plan = " (" + text_at(json, "strategy") + ", " + text_at(json, "schedule") + ")";
+  const std::string model = text_at(json, "model"), platform = text_at(json, "platform");
+  Answer answer = answer_of_explanation(
+      json.at("explanation"),
+      (model.empty() ? "training" : model) + (platform.empty() ? "" : " on " + platform) + plan);
+  PageSection section = explanation_section(json.at("explanation"), "What holds the run back");
+  if (!answer.sentence.empty() && !section.sentences.empty()) {
+    section.sentences.erase(section.sentences.begin()); // the card says it
+  }
+  return {title, {std::move(section)}, {}, std::move(answer)};
 }
 
 } // namespace stagecraft

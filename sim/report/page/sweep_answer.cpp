@@ -55,6 +55,26 @@ std::vector<Finding> influence(const SweepView& view) {
   return found;
 }
 
+// A point by what decides: the axes that change the best throughput, the most important first; all of them where none
+// can be told from the others.
+std::string deciding(const SweepView& view, std::int64_t point) {
+  std::vector<Finding> parts;
+  for (const std::size_t axis : view.goals().empty() ? std::vector<std::size_t>{} : view.varied()) {
+    constexpr double kSame = 1.005;
+    const auto at = static_cast<std::size_t>(point);
+    const double factor = view.drawn(axis) ? 2 : ends_of(view, axis).factor;
+    if (factor > kSame && view.has(at, axis)) {
+      parts.push_back({factor, value_in_words(view.results().axes[axis], view.text(at, axis))});
+    }
+  }
+  const std::vector<std::string> names = ranked_sentences(std::move(parts));
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text.empty() ? view.label(static_cast<std::size_t>(point)) : text;
+}
+
 // The point that is best for a goal; -1 where there is none.
 std::int64_t best_for(const SweepView& view, const ChartGoal& goal) {
   return view.best_of(1, goal, [](std::size_t) { return 0; }).front();
@@ -125,21 +145,32 @@ std::string counts_of(const SweepResults& results) {
          (results.screened > 0 ? "; " + std::to_string(results.screened) + " known from the first pass alone" : "");
 }
 
+// "4.834 USD" of "4.834 USD per million samples", and the rest.
+std::pair<std::string, std::string> in_two(const std::string& value) {
+  const std::size_t per = value.find(" per ");
+  const std::size_t cut = per == std::string::npos ? value.find(' ') : value.find("samples") < per ? value.find(' ') : per;
+  return {value.substr(0, cut), cut == std::string::npos ? "" : value.substr(cut + 1)};
+}
+
 std::vector<AnswerFigure> figures_of(const SweepView& view, std::int64_t point) {
   const SweepResults& results = view.results();
-  std::vector<AnswerFigure> figures = {
-      {"Time per step", to_text(Seconds{results.iteration[static_cast<std::size_t>(point)]}), "of the best"}};
+  const auto at = static_cast<std::size_t>(point);
+  std::vector<AnswerFigure> figures = {{"Time per step", to_text(Seconds{results.iteration[at]})}};
   for (const ChartGoal* goal : view.goals()) {
+    if (!std::isfinite((results.*goal->column)[at])) {
+      continue;
+    }
     const std::int64_t best = best_for(view, *goal);
-    const std::string unit(goal->axis);
-    figures.push_back({goal->title, value_of(view, *goal, point).substr(0, value_of(view, *goal, point).find(' ')),
-                       unit + (best == point || best < 0 ? "" : "; elsewhere " + value_of(view, *goal, best).substr(
-                                                                     0, value_of(view, *goal, best).find(' ')))});
+    const auto [value, unit] = in_two(value_of(view, *goal, point));
+    const bool elsewhere = best >= 0 && (results.*goal->column)[static_cast<std::size_t>(best)] != (results.*goal->column)[at];
+    figures.push_back({goal->title, value,
+                       unit + (elsewhere ? "; the best elsewhere: " + in_two(value_of(view, *goal, best)).first : "")});
   }
-  if (const double memory = results.peak_memory[static_cast<std::size_t>(point)]; std::isfinite(memory)) {
-    figures.push_back({"Peak memory", to_text(Bytes{memory}), "of the fullest device"});
+  if (std::isfinite(results.peak_memory[at])) {
+    figures.push_back({"Peak memory", to_text(Bytes{results.peak_memory[at]}), "of the fullest device"});
   }
-  figures.push_back({"Combinations", std::to_string(results.points()), counts_of(results)});
+  const std::uint64_t tried = results.points() + results.infeasible + results.failed;
+  figures.push_back({"Feasible", std::to_string(results.points()), "of " + std::to_string(tried) + " combinations"});
   return figures;
 }
 
@@ -151,8 +182,10 @@ std::string how_sure(const SweepView& view) {
     const SweepAnswer::Point &first = answers.front().best[0], &second = answers.front().best[1];
     const double gap = std::abs(second.score / first.score - 1);
     constexpr double kClose = 0.02;
+    constexpr double kEqual = 1e-3;
     text += (text.empty() ? "" : " ") +
-            (gap < kClose ? "The next best, " + view.label(second.point) + ", is only " + percent(gap, 1) +
+            (gap < kEqual  ? "As good is " + view.label(second.point) + ": choose between them by other reasons."
+             : gap < kClose ? "The next best, " + view.label(second.point) + ", is only " + percent(gap, 1) +
                                 " behind: choose between them by other reasons."
                           : "The next best, " + view.label(second.point) + ", is " + percent(gap, 1) + " behind.");
   }
@@ -177,11 +210,11 @@ Answer sweep_answer(const SweepView& view) {
     answer.sentence = "No combination that was tried is known to be feasible: " + counts_of(results) + ".";
   } else if (!asked.empty() && !asked.front().best.empty()) {
     answer.sentence = "Of " + std::to_string(results.points() + results.infeasible + results.failed) +
-                      " combinations the best for " + asked.front().words + " is " +
-                      view.label(static_cast<std::size_t>(point)) + ": " + asked.front().best.front().text + ".";
+                      " combinations, the one with the " + asked.front().words + " is " + deciding(view, point) + ": " +
+                      asked.front().best.front().text + ".";
   } else {
     answer.sentence = "Of " + std::to_string(results.points() + results.infeasible + results.failed) +
-                      " combinations the fastest is " + view.label(static_cast<std::size_t>(point)) + ": " +
+                      " combinations, the fastest is " + deciding(view, point) + ": " +
                       value_of(view, *view.goals().front(), point) + ".";
   }
   if (point >= 0) {
@@ -191,7 +224,7 @@ Answer sweep_answer(const SweepView& view) {
   answer.basis = results.basis;
   answer.basis.push_back({"Points", counts_of(results)});
   if (!results.prices.empty()) {
-    answer.basis.push_back({"Prices", results.prices});
+    answer.basis.push_back({"Prices", results.prices.substr(results.prices.starts_with("Prices: ") ? 8 : 0)});
   }
   return answer;
 }

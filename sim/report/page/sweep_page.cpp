@@ -41,6 +41,16 @@ PageTable empty_table(const SweepView& view, const std::vector<Scale>& scales, c
     table.columns.emplace_back("constraints");
   }
   table.columns.emplace_back("key");
+  table.main = {"score"};
+  for (std::size_t at = 0; at < scales.size(); ++at) {
+    if (view.results().axes[view.axes()[at]].values.size() > 1) {
+      table.main.push_back(scales[at].axis.title);
+    }
+  }
+  for (const Metric* shown : {&metric("iteration_seconds"), &metric("samples_per_second")}) {
+    table.main.emplace_back(shown->heading);
+  }
+  table.main.insert(table.main.end(), {"USD per million", "constraints"});
   return table;
 }
 

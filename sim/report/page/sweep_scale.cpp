@@ -162,7 +162,11 @@ std::string value_in_words(const SweptAxis& axis, const std::string& value) {
   }
   const std::string name = name_of(axis), text = shortened(value);
   const bool counts = name.ends_with('s') && !name.ends_with("ss") && text.find_first_not_of("0123456789") == text.npos;
-  return counts ? text + " " + name : name + " " + text;
+  if (!counts) {
+    return name + " " + text;
+  }
+  const bool one = text == "1";
+  return text + " " + (one ? name.substr(0, name.size() - (name.ends_with("ches") ? 2 : 1)) : name);
 }
 
 std::string shortened(const std::string& text) {

@@ -59,8 +59,8 @@ const Tables = (() => {
   function read(table) {
     const unit = table.columns.map(Figures.unit_of);
     const rows = table.rows.map((row) => row.map((cell, column) => {
-      const plain = is_number(cell) && cell[1] !== null && unit[column] && Number.isFinite(Number(cell[0]));
-      return plain ? [Figures.quantity(cell[1], unit[column]), cell[1]] : cell;
+      const plain = is_number(cell) && cell[1] !== null && Figures.is_scaled(unit[column]) && Number.isFinite(Number(cell[0]));
+      return plain ? [Figures.exact(cell[1], unit[column], unit[column] === "%" ? 3 : 4), cell[1]] : cell;
     }));
     return { ...table, unit, rows, titles: table.columns.map(Figures.without_unit) };
   }
