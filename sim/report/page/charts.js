@@ -176,14 +176,14 @@ const Charts = (() => {
   // Of lines without symbols: each turn of colours has its own.
   const dash_of = (number) => ["solid", "dashed", "dotted"][Math.floor(number / colors) % 3];
 
-  function series_of(chart, series, number, scale) {
+  function series_of(chart, series, number, scale, width) {
     const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" }, z: series.name === "others" || series.look === "faint" ? 1 : 2 };
     const data = series.marks.map((mark) => ({ value: [mark[0], mark[1]], mark }));
     const { symbol, color: own, style } = symbol_of(number);
     const points = { ...common, type: "scatter", data, symbol, symbolSize: series.marks.length > 500 ? 5 : 9, itemStyle: { opacity: 0.85, ...style } };
     switch (series.look) {
       case "bars":
-        return bars_of(chart, series, common);
+        return bars_of(chart, series, common, width);
       case "cells":
         return {
           ...common, type: "heatmap", itemStyle: { color: own },
@@ -221,17 +221,20 @@ const Charts = (() => {
     return `#${[0, 1, 2].map((i) => Math.round(0.55 * channel(name, i) + 0.45 * channel(paper, i)).toString(16).padStart(2, "0")).join("")}`;
   }
 
+  // On a phone a bar has its first figure alone beside it.
+  const short_label = (label, width) => (width < 500 ? label.split(",")[0] : label);
+
   // Bars that all have their values beside them need no scale.
   const is_labelled = (chart) => chart.series.length > 0 && chart.series.every((one) => one.look === "bars" && one.marks.every((mark) => mark[7]));
 
   // Where a bar of a waterfall begins is an empty bar below it.
-  function bars_of(chart, series, common) {
+  function bars_of(chart, series, common, width) {
     const own = (mark) => (mark[8] >= 0 ? color(`--series-${1 + (mark[8] % colors)}`) : color("--series-1"));
     const bar = { ...common, type: "bar", stack: "bars", barMaxWidth: 22, barGap: "-100%", encode: { x: 0, y: 1 } };
     const first = { ...bar, name: undefined, silent: true, itemStyle: { color: "transparent" }, data: series.marks.map((mark) => [mark[6], mark[1]]) };
     const data = series.marks.map((mark) => ({
       value: [mark[0] - mark[6], mark[1]], mark, itemStyle: { color: chart.lines && mark !== series.marks[0] ? faded(own(mark)) : own(mark) },
-      label: { show: Boolean(mark[7]), position: mark[0] < mark[6] ? "left" : "right", formatter: mark[7], color: color("--ink"), fontSize: 12, fontWeight: mark === series.marks[0] && chart.lines ? 600 : 400 },
+      label: { show: Boolean(mark[7]), position: mark[0] < mark[6] ? "left" : "right", formatter: short_label(mark[7], width), color: color("--ink"), fontSize: 12, fontWeight: mark === series.marks[0] && chart.lines ? 600 : 400 },
     }));
     const line = (chart.lines ?? []).length ? {
       silent: true, symbol: "none", animation: false,
@@ -243,10 +246,10 @@ const Charts = (() => {
   }
 
   // The room that the texts at the ends of bars need, beyond the longest bar.
-  function room_for_labels(chart) {
+  function room_for_labels(chart, width) {
     const marks = chart.series.filter((one) => one.look === "bars").flatMap((one) => one.marks);
     const most = Math.max(...marks.map((mark) => Math.abs(mark[0])), 1e-300);
-    return Math.max(0, ...marks.map((mark) => (mark[7] ? width_of(mark[7], 13) + 12 : 0) * (Math.abs(mark[0]) / most > 0.6 ? 1 : 0.3)));
+    return Math.max(0, ...marks.map((mark) => (mark[7] ? width_of(short_label(mark[7], width), 13) + 12 : 0) * (Math.abs(mark[0]) / most > 0.6 ? 1 : 0.3)));
   }
 
   // Digits in cells: as many and as large as all of them hold, or none. Known once ECharts has placed the axes.
@@ -346,7 +349,7 @@ const Charts = (() => {
     const x = axis_below(chart);
     const touched = matchMedia("(hover: none)").matches;
     const places = (which) => chart.series.flatMap((one) => one.marks.map((mark) => mark[which])).filter((value) => value > 0);
-    const series = chart.series.flatMap((one, number) => series_of(chart, one, one.color ?? number, scale));
+    const series = chart.series.flatMap((one, number) => series_of(chart, one, one.color ?? number, scale, width));
     for (const one of chart.series) {
       const marks = one.marks.filter((mark) => mark[3] !== null && mark[4] !== null);
       if (marks.length) series.push(intervals(marks));
@@ -357,7 +360,7 @@ const Charts = (() => {
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
       aria: { enabled: true, label: { description: chart.title + (zooms(chart) ? `: ${zoom_words}` : "") } },
-      grid: { left: 16, right: 24 + room_for_labels(chart), top: chart.y.title || chart.lines ? 36 : 12, bottom: below + (is_slanted(x, width) && x.title ? 20 : 0), containLabel: true },
+      grid: { left: 16, right: 24 + room_for_labels(chart, width), top: chart.y.title || chart.lines ? 36 : 12, bottom: below + (is_slanted(x, width) && x.title ? 20 : 0), containLabel: true },
       legend: { show: false, selected: Object.fromEntries([...hidden].map((name) => [name, false])) },
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },
@@ -367,7 +370,7 @@ const Charts = (() => {
         ? {
             min: scale.min, max: scale.max, dimension: scale.logarithmic ? 3 : 2, seriesIndex: 0,
             orient: "horizontal", left: "center", bottom: 4, itemHeight: narrow ? 120 : 240, itemWidth: 14,
-            text: scale.texts,
+            text: narrow ? scale.texts.map((text) => text.split(" ").slice(0, text.startsWith("all") || Figures.is_scaled(unit_of(chart.value)) ? 3 : 1).join(" ")) : scale.texts,
             textStyle: { color: color("--ink") }, inRange: { color: scale.colors }, hoverLink: false,
           }
         : undefined,

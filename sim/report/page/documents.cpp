@@ -136,6 +136,7 @@ DocumentPage read_document(const std::string& file, const std::string& text) {
   try {
     DocumentPage page = row->page(document);
     page.inputs = texts_at(document.json(), "inputs");
+    page.content = document.content;
     return page;
   } catch (const Json::exception& failure) {
     throw InputError({file, 0, 0}, "not as `" + std::string(row->command) + "` writes it: " + failure.what());

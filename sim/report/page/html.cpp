@@ -45,6 +45,17 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
+// A text whose line ends stay.
+std::string escaped_lines(const std::string& text) {
+  std::string safe;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    safe += escaped(text.substr(begin, end - begin)) + "\n";
+    begin = end + 1;
+  }
+  return safe;
+}
+
 bool is_plain(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
@@ -361,6 +372,16 @@ std::string to_html(const PageSection& section, std::size_t number) {
   return html + "<div class=\"drawn\"></div>\n</section>\n";
 }
 
+std::string to_html(const PageLink& link) {
+  if (link.copy) {
+    return "<li><details><summary>" + escaped(link.text) + "</summary>\n<pre tabindex=\"0\">" +
+           escaped_lines(*link.copy) + "</pre></details></li>\n";
+  }
+  const std::string name = link.file.empty() ? escaped(link.text)
+                                             : "<a href=\"" + escaped(link.file) + "\">" + escaped(link.text) + "</a>";
+  return "<li>" + name + (link.left_out.empty() ? "" : " <span>(" + escaped(link.left_out) + ")</span>") + "</li>\n";
+}
+
 std::string body_of(const Page& page) {
   std::string body = "<header>\n<h1>" + escaped(page.title) + "</h1>\n";
   body += page.subtitle.empty() ? "" : "<p class=\"subtitle\">" + escaped(page.subtitle) + "</p>\n";
@@ -374,10 +395,9 @@ std::string body_of(const Page& page) {
   }
   body += "</main>\n<footer>\n<div id=\"words\"></div>\n";
   if (!page.inputs.empty()) {
-    body += "<h2>Inputs</h2>\n<ul>\n";
+    body += "<h2>Inputs</h2>\n<ul class=\"inputs\">\n";
     for (const PageLink& link : page.inputs) {
-      body += link.file.empty() ? "<li>" + escaped(link.text) + "</li>\n"
-                                : "<li><a href=\"" + escaped(link.file) + "\">" + escaped(link.text) + "</a></li>\n";
+      body += to_html(link);
     }
     body += "</ul>\n";
   }

@@ -27,8 +27,10 @@ Answer answer_of(const json& judgement) {
     return {"No planner found a plan that fits."};
   }
   const json& first = planners.front();
-  Answer answer{text_at(first, "planner") + " comes nearest to the best known plans: half of its plans are within " +
-                percent(number_at(first, "median_regret"), 1) + " of them, and it wins " +
+  constexpr double kNone = 5e-4;
+  const double regret = number_at(first, "median_regret");
+  Answer answer{text_at(first, "planner") + " comes nearest to the best known plans: half of its plans are " +
+                (regret < kNone ? "the best known" : "within " + percent(regret, 1) + " of them") + ", and it wins " +
                 std::to_string(whole_at(first, "wins", 0)) + " of " + std::to_string(whole_at(first, "cases", 0)) +
                 " cases."};
   answer.figures = {{"Median regret", percent(number_at(first, "median_regret"), 1), "slower than the best known plan"},

@@ -120,15 +120,18 @@
     set(dark.matches ? "dark" : "light");
     dark.addEventListener("change", () => set(dark.matches ? "dark" : "light"));
     button.addEventListener("click", () => set(root.dataset.theme === "dark" ? "light" : "dark"));
-    let before = "light";
+    let before = "light", folded = [];
     const widen = (width) => document.querySelectorAll(".chart .canvas, .timelines").forEach((place) => { place.style.width = width; });
     addEventListener("beforeprint", () => {
       before = root.dataset.theme;
       drawings.forEach((one) => one.draw || one.begin());
+      folded = [...document.querySelectorAll("details.fold:not([open]), details.glossary:not([open])")];
+      folded.forEach((one) => { one.open = true; });
       widen("660px"); // of a sheet of paper
       set("light");
     });
     addEventListener("afterprint", () => {
+      folded.forEach((one) => { one.open = false; });
       widen("");
       set(before);
     });

@@ -5,7 +5,7 @@
 
 const Tables = (() => {
   const narrow = matchMedia("(max-width: 600px)");
-  const most_rows = () => (narrow.matches ? 20 : 100); // of a table at once
+  const most_rows = () => (narrow.matches ? 8 : 100); // of a table at once
 
   const text_of = (cell) => (Array.isArray(cell) ? cell[0] : cell);
   const is_number = (cell) => Array.isArray(cell);
@@ -72,7 +72,8 @@ const Tables = (() => {
       this.rest = data.columns.map((_, column) => column).filter((column) => !this.main.includes(column));
       this.state = { column: -1, down: false, shown: most_rows(), whole: false };
       this.filters = data.columns.map(() => "");
-      this.box = element(parent, "div", "", { class: "table" });
+      const few = 8; // rows that a reader sees at once
+      this.box = element(parent, "div", "", { class: data.rows.length > few ? "table" : "table few" });
       if (data.title) element(this.box, "h3", data.title);
       this.add_tools();
       this.scroll = element(this.box, "div", "", { class: "scroll", tabindex: 0, role: "region", "aria-label": data.title || "table" });

@@ -22,16 +22,8 @@ std::vector<std::string> accuracy_sentences(const Validation& validation) {
   const auto worst = std::max_element(validation.rows.begin(), validation.rows.end(), [](const auto& a, const auto& b) {
     return std::abs(a.error()) < std::abs(b.error());
   });
-  std::vector<std::string> sentences = {
-      "Of " + std::to_string(validation.rows.size()) + " rows half are predicted within " +
-          percent(accuracy.median_ape, 2) + " and nine tenths within " + percent(accuracy.p90_ape, 2) +
-          "; on average " + percent(accuracy.mape, 2) + " off.",
-      "Predictions are " + percent(std::abs(accuracy.bias), 2) + " too " + (accuracy.bias < 0 ? "low" : "high") +
-          " on average. The worst, " + worst->case_name + ", is " + percent(worst->error(), 1) + " off."};
-  if (accuracy.spearman) {
-    sentences.push_back("Their order is right to a rank correlation of " + number_cell(*accuracy.spearman).text + ".");
-  }
-  return sentences;
+  return {"On average predictions are off by " + percent(accuracy.mape, 2) + "; the worst, " + worst->case_name + ", is " +
+          percent(worst->error(), 1) + " off."};
 }
 
 // The card: how well predictions agree with what was measured.
