@@ -80,7 +80,8 @@ const Charts = (() => {
     return { ...axis, names: axis.names.map((name) => cut((shared ? "…" : "") + name.slice(shared), room)) };
   }
   const axis_below = (chart) => drawn_axis(chart.x, 160);
-  const axis_beside = (chart, width) => (chart.y.title ? drawn_axis(chart.y, room_beside(width)) : chart.y); // names of bars are broken into lines
+  // Names of bars are broken into lines, as many as row_height() has room for.
+  const axis_beside = (chart, width) => (chart.y.title ? drawn_axis(chart.y, room_beside(width)) : { ...chart.y, names: chart.y.names?.map((name) => cut(name, 2.5 * room_beside(width))) });
 
   const most_shown = 25; // names below an axis, of more only some
   // Names too close to lie side by side even when slanted stand upright.
@@ -158,7 +159,7 @@ const Charts = (() => {
     const above = (value) => (colored(value) - min) / (max - min);
     const part = chart.least_is_best ? (value) => 1 - above(value) : above; // the brightest colour is that of the best
     const [size] = unit_for(least, unit_of(chart.value));
-    return { size, texts: [cell_text(chart, most), cell_text(chart, least)], min, max, logarithmic, part, colors: chart.least_is_best ? [...ramp].reverse() : ramp };
+    return { size, texts: [cell_text(chart, most), Figures.is_scaled(unit_of(chart.value)) ? cell_text(chart, least) : short(least)], min, max, logarithmic, part, colors: chart.least_is_best ? [...ramp].reverse() : ramp };
   }
 
   // Empty where the filled symbols are used up; the next turn of colours begins with another symbol.
@@ -370,7 +371,7 @@ const Charts = (() => {
         ? {
             min: scale.min, max: scale.max, dimension: scale.logarithmic ? 3 : 2, seriesIndex: 0,
             orient: "horizontal", left: "center", bottom: 4, itemHeight: narrow ? 120 : 240, itemWidth: 14,
-            text: narrow ? scale.texts.map((text) => text.split(" ").slice(0, text.startsWith("all") || Figures.is_scaled(unit_of(chart.value)) ? 3 : 1).join(" ")) : scale.texts,
+            text: scale.texts,
             textStyle: { color: color("--ink") }, inRange: { color: scale.colors }, hoverLink: false,
           }
         : undefined,

@@ -44,7 +44,7 @@ const Glossary = (() => {
   }
 
   function show(button, term) {
-    tip ??= element(document.body, "div", "", { class: "tip meaning", role: "tooltip", id: "meaning" });
+    tip ??= element(document.body, "div", "", { class: "meaning", role: "tooltip", id: "meaning" });
     tip.textContent = terms[term];
     tip.hidden = false;
     const at = button.getBoundingClientRect(), box = tip.getBoundingClientRect();

@@ -320,8 +320,9 @@ bool is_empty(const PageSection& section) {
 }
 
 // The card on top: one sentence, some figures, how sure they are, and what they rest on.
-std::string to_html(const Answer& answer) {
-  std::string html = "<section class=\"answer\" aria-label=\"The answer\">\n";
+std::string to_html(const Answer& answer, std::size_t number, std::size_t count) {
+  const std::string of = count == 1 ? "" : " " + std::to_string(number) + " of " + std::to_string(count);
+  std::string html = "<section class=\"answer\" aria-label=\"The answer" + of + "\">\n";
   html += answer.title.empty() ? "" : "<p class=\"of\">" + escaped(answer.title) + "</p>\n";
   html += "<p class=\"headline\">" + escaped(answer.sentence) + "</p>\n";
   if (!answer.figures.empty()) {
@@ -386,8 +387,8 @@ std::string body_of(const Page& page) {
   std::string body = "<header>\n<h1>" + escaped(page.title) + "</h1>\n";
   body += page.subtitle.empty() ? "" : "<p class=\"subtitle\">" + escaped(page.subtitle) + "</p>\n";
   body += "<div id=\"tools\"></div>\n</header>\n<main>\n";
-  for (const Answer& answer : page.answers) {
-    body += to_html(answer);
+  for (std::size_t number = 0; number < page.answers.size(); ++number) {
+    body += to_html(page.answers[number], number + 1, page.answers.size());
   }
   body += "<noscript><p>Charts, timelines and tables need scripts; the answer and the findings do not.</p></noscript>\n";
   for (std::size_t number = 0; number < page.sections.size(); ++number) {

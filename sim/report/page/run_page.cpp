@@ -190,11 +190,11 @@ bool is_work(const std::string& cause) {
 }
 
 Answer answer_of_explanation(const json& explanation, const std::string& title) {
-  const double iteration = number_at(explanation, "iteration_seconds");
-  double work = 0, most = 0;
+  double work = 0, most = 0, sum = 0;
   std::string cause;
   for (const json& share : list_at(explanation, "shares")) {
     const double seconds = number_at(share, "seconds");
+    sum += seconds;
     if (is_work(text_at(share, "cause"))) {
       work += seconds;
     } else if (seconds > most) {
@@ -202,6 +202,7 @@ Answer answer_of_explanation(const json& explanation, const std::string& title) 
       cause = text_at(share, "cause");
     }
   }
+  const double told = number_at(explanation, "iteration_seconds"), iteration = std::isfinite(told) ? told : sum;
   Answer answer{"In a step of " + title + " devices compute " + percent(work / iteration, 0) + " of the time" +
                 (cause.empty() ? "" : "; most is lost to " + cause + ", " + percent(most / iteration, 0)) + "."};
   answer.figures = {{"Time per step", to_text(Seconds{iteration})}, {"Computing", to_text(Seconds{work})}};
@@ -212,7 +213,7 @@ Answer answer_of_explanation(const json& explanation, const std::string& title) 
     answer.figures.push_back({"What would help", percent(-number_at(helps.front(), "change"), 1) + " less",
                               "with " + text_at(helps.front(), "part") + " 10 % faster"});
   }
-  return std::isfinite(iteration) ? answer : Answer{};
+  return iteration > 0 ? answer : Answer{};
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 
 const Tables = (() => {
   const narrow = matchMedia("(max-width: 600px)");
-  const most_rows = () => (narrow.matches ? 8 : 100); // of a table at once
+  const most_rows = () => (narrow.matches ? 8 : 200); // of a table at once
 
   const text_of = (cell) => (Array.isArray(cell) ? cell[0] : cell);
   const is_number = (cell) => Array.isArray(cell);
@@ -65,6 +65,8 @@ const Tables = (() => {
     return { ...table, unit, rows, titles: table.columns.map(Figures.without_unit) };
   }
 
+  let tables = 0; // on the page
+
   class Grid {
     constructor(parent, data) {
       this.data = read(data);
@@ -76,7 +78,7 @@ const Tables = (() => {
       this.box = element(parent, "div", "", { class: data.rows.length > few ? "table" : "table few" });
       if (data.title) element(this.box, "h3", data.title);
       this.add_tools();
-      this.scroll = element(this.box, "div", "", { class: "scroll", tabindex: 0, role: "region", "aria-label": data.title || "table" });
+      this.scroll = element(this.box, "div", "", { class: "scroll", tabindex: 0, role: "region", "aria-label": `table ${++tables}${data.title ? `: ${data.title}` : ""}` });
       const grid = element(this.scroll, "table");
       this.head = element(grid, "thead");
       this.body = element(grid, "tbody");
