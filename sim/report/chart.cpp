@@ -153,7 +153,7 @@ std::string axis_commands(const Chart& chart, bool vertical) {
 std::vector<double> columns_of(const Mark& mark, Look look) {
   switch (look) {
   case Look::bars:
-    return {mark.x, mark.y, 0, mark.x, mark.y - kHalf, mark.y + kHalf};
+    return {mark.x, mark.y, mark.begin, mark.x, mark.y - kHalf, mark.y + kHalf};
   case Look::cells:
     return {mark.x, mark.y, mark.x - 0.5, mark.x + 0.5, mark.y - 0.5, mark.y + 0.5, mark.value};
   default:
@@ -319,6 +319,11 @@ Figure figure_of(const Chart& chart) {
                             "set key tmargin center horizontal reverse Left samplen 2 font ',10'\n",
                 .series = {}};
   const ColorScale scale(chart);
+  for (const ChartLine& line : chart.lines) {
+    figure.commands += "set arrow from " + number(line.x) + ", graph 0 to " + number(line.x) +
+                       ", graph 1 nohead dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
+                       number(line.x) + ", graph 1 offset 0.3,-0.6 font ',9'\n";
+  }
   if (cells) {
     figure.commands += color_commands(chart, scale);
   }

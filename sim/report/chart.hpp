@@ -24,7 +24,7 @@ enum class Look {
   line,  ///< through points, which are drawn too
   steps, ///< each value holds until the next point
   front, ///< steps through points of other series, with circles around those
-  bars,  ///< from 0 along x, each at its name on y
+  bars,  ///< from 0 along x, each at its name on y; or from Mark::begin, in a waterfall
   cells, ///< coloured by value, at a name on x and a name on y
   guide, ///< a thin line for comparison
   faint, ///< points in grey, for comparison
@@ -38,6 +38,9 @@ struct Mark {
   std::string text = {};            ///< shown when the reader points at the mark
   double low = kNone, high = kNone; ///< interval of a bar, along x
   double value = kNone;             ///< value of a cell
+  double begin = 0;                 ///< where a bar begins
+  std::string label = {};           ///< stands at the end of a bar
+  int color = -1;                   ///< number of the bar's own colour; -1: that of its series
 };
 
 struct ChartSeries {
@@ -47,6 +50,12 @@ struct ChartSeries {
   int color = -1; ///< number of the colour on the page; -1: the position among the series
 };
 
+/// A line across a chart of bars, at a value of x, with its name.
+struct ChartLine {
+  double x = 0;
+  std::string text;
+};
+
 struct Chart {
   std::string name; ///< name of its files
   std::string title;
@@ -54,6 +63,8 @@ struct Chart {
   std::string value = {};     ///< title of the colour scale, with its unit
   bool least_is_best = false; ///< cells: the least value gets the brightest colour, else the largest
   std::string interval = {};  ///< what Mark::low and high mean
+  std::vector<ChartLine> lines = {};
+  bool wide = false; ///< takes the whole width of the page
   std::vector<ChartSeries> series = {};
   std::string choice = {}; ///< charts with the same choice share a place on the page, which shows one of them
   std::string note = {};   ///< what a reader must know about the chart: a sentence, or several on lines of their own

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <array>
+#include <ctime>
+
 #include "sim/base/schema.hpp"
+#include "sim/result/json_parts.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/result/stage_json.hpp"
 
@@ -245,32 +249,44 @@ Json to_value(const Run& run, bool timing) {
   return json;
 }
 
-std::string text_of(const Json& json) { return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace); }
-
-// Adds further keys at the end of an object as text: their values may take 100 MB, which no parser has to read.
-std::string with_parts(std::string object, const std::vector<JsonPart>& parts) {
-  for (const JsonPart& part : parts) {
-    if (!part.value.empty()) {
-      object.resize(object.rfind('\n')); // before the closing brace
-      object += ",\n \"" + part.key + "\": " + part.value + "\n}";
-    }
-  }
-  return object;
+// The date in UTC, "2026-11-26".
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, sizeof "2026-11-26"> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts);
+  return text.data();
 }
 
+std::string text_of(const Json& json) { return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
 } // namespace
+
+std::string with_parts(std::string object, const std::vector<JsonPart>& parts) {
+  const std::size_t brace = object.rfind('}');
+  const std::string after = object.substr(brace + 1);
+  object.resize(object.rfind('\n', brace)); // before the closing brace
+  for (const JsonPart& part : parts) {
+    object += part.value.empty() ? "" : ",\n \"" + part.key + "\": " + part.value;
+  }
+  return object + "\n}" + after;
+}
 
 std::string to_json(const std::vector<RunRound>& rounds) { return to_value(rounds).dump(); }
 
 std::string to_json(const Comparison& comparison, bool timing,
                     const std::map<std::size_t, std::vector<JsonPart>>& of_run) {
-  const Json head = {{"schema", kSchema},
-                     {"model", comparison.model},
-                     {"platform", comparison.platform},
-                     {"global_batch", comparison.global_batch},
-                     {"rank", kRankings.at(static_cast<std::size_t>(comparison.rank)).name},
-                     {"inputs", comparison.inputs},
-                     {"verdict", comparison.verdict}};
+  Json head = {{"schema", kSchema},
+               {"model", comparison.model},
+               {"platform", comparison.platform},
+               {"global_batch", comparison.global_batch},
+               {"rank", kRankings.at(static_cast<std::size_t>(comparison.rank)).name},
+               {"inputs", comparison.inputs},
+               {"verdict", comparison.verdict}};
+  if (timing) {
+    head["timing"] = {{"date", today()}};
+  }
   std::string runs;
   for (std::size_t number = 0; number < comparison.runs.size(); ++number) {
     const auto parts = of_run.find(number);
@@ -283,6 +299,9 @@ std::string to_json(const Comparison& comparison, bool timing,
 std::string to_json(const Run& run, const RunOrigin& origin, bool timing, const std::vector<JsonPart>& parts) {
   Json json = {{"schema", kSchema}, {"model", origin.model}, {"platform", origin.platform}, {"inputs", origin.inputs}};
   json.update(to_value(run, timing));
+  if (timing) {
+    json["timing"]["date"] = today();
+  }
   return with_parts(text_of(json), parts) + "\n";
 }
 

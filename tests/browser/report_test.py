@@ -145,7 +145,7 @@ def test_timeline(browser, page):
     browser.wait("a timeline", "return document.querySelector('canvas')")
     canvas = browser.driver.find_element("css selector", "canvas")
     box = browser.run("const box = document.querySelector('canvas').getBoundingClientRect(); return [box.left, box.top]")
-    x, y = box[0] + 195, box[1] + 50  # right of the names the first device's first bar begins, below the axis and the title
+    x, y = box[0] + 195, box[1] + 76  # right of the names the first device's first bar begins, below the axis, the critical path and the title
     browser.mouse("mouseMoved", x, y)
     text = browser.wait("a tip", "const tip = document.querySelector('.tip'); return tip && !tip.hidden && tip.textContent")
     assert text.startswith("F0@0 · forward · on "), text
@@ -222,7 +222,7 @@ def test_axes(browser, page):
 def test_chart_keys(browser, page):
     """A chart's key is of buttons that hide series, and its axes are moved and zoomed by keys."""
     browser.open(page)
-    browser.run("document.querySelector('.charts').scrollIntoView()")
+    draw_all(browser)
     drawing = "const svg = document.querySelector('.canvas[tabindex] svg'); return svg.textContent + svg.querySelectorAll('path').length"
     browser.wait("a chart to zoom", "const svg = document.querySelector('.canvas[tabindex] svg'); return svg && svg.textContent")
     canvas = browser.driver.find_element("css selector", ".canvas[tabindex]")
@@ -260,7 +260,7 @@ def test_fingers(browser, page):
     assert "finger" in browser.run("return document.querySelector('.buttons span').textContent")
     x, y = browser.run("""const canvas = document.querySelector('canvas'); canvas.scrollIntoView();
       const box = canvas.getBoundingClientRect(); return [box.left, box.top];""")
-    y += 50
+    y += 76
     whole = pixels(browser)
     touch(browser, "touchStart", (x + 20, y))
     touch(browser, "touchEnd")
@@ -288,15 +288,18 @@ def test_fingers(browser, page):
 
 
 def column(browser, title):
+    """The times in a column, in seconds."""
     return browser.run("""const table = [...document.querySelectorAll('.table table')].pop();
-      const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
-      return [...table.tBodies[0].rows].map(row => Number(row.cells[at].textContent)).filter(Number.isFinite);""", title)
+      const at = [...table.querySelectorAll('thead th button')].findIndex(button => button.textContent === arguments[0]);
+      const units = { s: 1, ms: 1e-3, 'µs': 1e-6, ns: 1e-9 };
+      const seconds = (text) => { const [value, unit] = text.split(' '); return Number((Number(value) * (units[unit] ?? NaN)).toPrecision(6)); };
+      return [...table.tBodies[0].rows].map(row => seconds(row.cells[at].textContent)).filter(Number.isFinite);""", title)
 
 
 def filter_column(browser, title, text):
     """Whether the filter is taken for a wrong one."""
     return browser.run("""const table = [...document.querySelectorAll('.table table')].pop();
-      const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
+      const at = [...table.querySelectorAll('thead th button')].findIndex(button => button.textContent === arguments[0]);
       const input = table.querySelectorAll('.filters input')[at];
       input.value = arguments[1]; input.dispatchEvent(new Event('input'));
       return input.getAttribute('aria-invalid') === 'true' && input.title !== '';""", title, text)
@@ -305,13 +308,13 @@ def filter_column(browser, title, text):
 def test_table(browser, page):
     browser.open(page)
     press = """const table = [...document.querySelectorAll('.table table')].pop();
-      [...table.querySelectorAll('th button')].find(button => button.textContent === arguments[0]).click();"""
-    title = "iteration [s]"
+      [...table.querySelectorAll('thead th button')].find(button => button.textContent === arguments[0]).click();"""
+    title = "iteration"
     browser.run(press, title)
     times = column(browser, title)
     assert times == sorted(times) and len(times) > 3, times
     browser.run(press, title)
-    assert column(browser, title) == sorted(times, reverse=True)
+    assert column(browser, title) == sorted(times, reverse=True), (column(browser, title), times)
     first, second = sorted(set(times))[:2]
     limit = (first + second) / 2
     assert not filter_column(browser, title, "< %r" % limit)
@@ -320,7 +323,9 @@ def test_table(browser, page):
     assert len(column(browser, title)) == sum(time >= limit for time in times)
     assert not filter_column(browser, title, "= %r" % first)  # as it is written, however it is rounded
     assert len(column(browser, title)) == times.count(first)
-    for wrong in ("< 800 ms", "<", "0.7..", "no such text"):
+    assert not filter_column(browser, title, "< %r ms" % (1000 * limit))
+    assert len(column(browser, title)) == sum(time < limit for time in times)
+    for wrong in ("< 800 GB", "<", "0.7..", "no such text"):
         assert filter_column(browser, title, wrong), wrong
         assert len(column(browser, title)) == len(times), wrong
     assert not filter_column(browser, title, "")
@@ -333,10 +338,10 @@ def test_sorting(browser, page):
     """What has no figure comes last, sorted upwards and downwards."""
     browser.open(page)
     cells = """const table = [...document.querySelectorAll('.table table')].pop();
-      const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
-      table.querySelectorAll('th button')[at].click();
+      const at = [...table.querySelectorAll('thead th button')].findIndex(button => button.textContent === arguments[0]);
+      table.querySelectorAll('thead th button')[at].click();
       return [...table.tBodies[0].rows].map(row => row.cells[at].textContent);"""
-    for times in browser.run(cells, "iteration [s]"), browser.run(cells, "iteration [s]"):
+    for times in browser.run(cells, "iteration"), browser.run(cells, "iteration"):
         assert times[-1] == "–" and "–" not in times[:-1], times
 
 
@@ -354,8 +359,9 @@ def test_constraints(browser, page):
     assert all("3000 of 6000 points do not keep to the constraints (devices at most 1)" in note for note in browser.run(notes))
     assert not any("uniform" in row for row in kept[0]), kept[0]
     assert sum("outside the constraints" in row for row in kept[-1]) == 2000  # a cloud of 3000, listed as it is drawn
-    assert "4000 of 6000 points are drawn" in browser.run("return document.querySelector('#s4 .note').textContent")
-    assert "neighbouring values" in browser.run("return document.querySelector('#s3 .note:not([hidden])').textContent")
+    note = "return [...document.querySelectorAll('main > section')].find(one => one.querySelector('h2')?.textContent === arguments[0]).querySelector('.note:not([hidden])').textContent"
+    assert "4000 of 6000 points are drawn" in browser.run(note, "What no point beats")
+    assert "neighbouring values" in browser.run(note, "Over two axes")
     button = browser.driver.find_element("css selector", ".switch button")
     button.send_keys(Keys.SPACE)
     assert browser.run(pressed) == ["true"] * 3
@@ -371,12 +377,12 @@ def test_names(browser, page):
     """Long names leave a chart its height, and a map of one value says so in one colour."""
     browser.open(page)
     draw_all(browser)
-    labels = browser.run("""const figure = [...document.querySelectorAll('#s2 figure')].find(one => /^Throughput by loader/.test(one.textContent));
+    labels = browser.run("""const figure = [...document.querySelectorAll('figure')].find(one => /^Throughput by loader/.test(one.textContent));
       return [...figure.querySelectorAll('svg text')].map(text => text.textContent);""")
     assert sum(label.replace(".", "").isdigit() for label in labels) > 3, labels  # of an axis that has room
     names = [label for label in labels if "…" in label]
     assert len(names) == 2 and names[0].startswith("…2,") and names[1].startswith("…4,"), labels
-    texts = browser.run("return [...document.querySelectorAll('#s3 svg')].map(svg => svg.textContent)")
+    texts = browser.run("return [...document.querySelectorAll('figure svg')].map(svg => svg.textContent)")
     assert any("all " in text and "samples per second" in text for text in texts), texts
 
 

@@ -10,6 +10,7 @@
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/page/documents.hpp"
 #include "sim/report/page/json_document.hpp"
+#include "sim/report/page/strategy_colors.hpp"
 #include "sim/report/page/sweep_page.hpp"
 #include "sim/report/validation.hpp"
 #include "sim/result/metrics_table.hpp"
@@ -110,7 +111,7 @@ TEST_CASE("texts from inputs are shown and never run", "[report][page]") {
   const json data = data_of(html);
   CHECK(data.at(0).at("charts").at(0).at("title") == kEvil);
   CHECK(data.at(0).at("tables").at(0).at("rows").at(0).at(0) == kEvil);
-  // Four scripts of ours and the data; each of ours has the word that the policy asks for.
+  // Eight scripts beside the data; each has the word that the policy asks for.
   const std::size_t policy = html.find("script-src 'nonce-");
   const std::string word = html.substr(policy + 18, 32);
   std::size_t allowed = 0;
@@ -118,7 +119,7 @@ TEST_CASE("texts from inputs are shown and never run", "[report][page]") {
        at = html.find("<script nonce=\"" + word, at + 1)) {
     ++allowed;
   }
-  CHECK(allowed == 4);
+  CHECK(allowed == 8);
 }
 
 TEST_CASE("what controls a terminal or turns text around stands in words on the page", "[report][page]") {
@@ -359,7 +360,7 @@ TEST_CASE("the page of a trace says which events it does not draw", "[report][pa
 TEST_CASE("a comparison as a page", "[report][page]") {
   const DocumentPage page = read_document("c.json", to_json(small_comparison(), false));
   CHECK(page.title == "m on p");
-  CHECK(page.sections.at(0).sentences == std::vector<std::string>{"optimal wins."});
+  CHECK(page.sections.at(0).fold.sentences == std::vector<std::string>{"optimal wins."});
   const Chart& ranked = chart_of(page, "ranked-strategies");
   CHECK(ranked.y.names == std::vector<std::string>{"optimal, zb-h1, M 8", "uniform, 1f1b, M 8"});
   const Chart& front = chart_of(page, "front-dollars");
@@ -531,7 +532,9 @@ TEST_CASE("a validation as a page", "[report][page]") {
   CHECK(page.title == "Validation: s");
   CHECK(chart_of(page, "predicted-iteration-seconds").series.at(0).marks.size() == 3);
   CHECK(chart_of(page, "ranking-k").series.at(0).marks.at(2).y == 4);
-  CHECK(page.sections.at(0).sentences.at(1).find("-25.0 %") != std::string::npos); // 3 for 4
+  CHECK(page.sections.at(0).sentences.at(0).find("-25.0 %") != std::string::npos); // 3 for 4
+  // Errors of 10, 0 and 25 %.
+  CHECK(page.answer.sentence.find("Half of 3 predictions for s are within 10.0 %") == 0);
 }
 
 // Two networks, two strategies; the second network with the second strategy is not feasible.
@@ -563,10 +566,14 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   CHECK(figure_of(map).commands.find("set palette negative defined") != std::string::npos);
   CHECK(figure_of(other).commands.find("set palette defined") != std::string::npos);
   const std::vector<std::string>& findings = page.sections.at(0).sentences;
-  CHECK(findings.at(0) == "3 points are feasible, 1 are not, 0 failed.");
-  CHECK(findings.at(1).find("40 samples per second") != std::string::npos);
-  // The best by bandwidth are 20 and 40, by strategy 40 and 20: a factor of 2 each.
-  CHECK(findings.at(3).find("factor of 2") != std::string::npos);
+  CHECK(page.answer.sentence ==
+        "Of 4 combinations, the fastest is network bandwidth 100 Gb/s, a: 40 samples per second.");
+  CHECK(page.answer.basis.back().value == "3 feasible, 1 not, 0 failed");
+  // The best by bandwidth are 20 and 40, by strategy 40 and 20: a factor of 2 each. The cheapest costs 1 for 2.
+  REQUIRE(findings.size() == 3);
+  CHECK(findings.at(0).find("factor of 2") != std::string::npos);
+  CHECK(findings.at(1).find("factor of 2") != std::string::npos);
+  CHECK(findings.at(2).find("Cost: the best is 1 USD per million samples") == 0);
   // No energy is known, so no chart shows it.
   for (const PageSection& section : page.sections) {
     for (const Chart& chart : section.charts) {
@@ -599,7 +606,7 @@ TEST_CASE("an axis of several keys has their names in short, and explains their 
   const std::vector<std::string>& findings = page.sections.at(0).sentences;
   CHECK(findings.back() ==
         "By network bandwidth + micro-batches + dropout rate the best samples per second differ by a "
-        "factor of 2: 10 Gb/s + 8 + 2 best, 1.40491809684 GB/s + 4 + 1 worst.");
+        "factor of 2: 10 Gb/s + 8 + 2 best, 1.405 GB/s + 4 + 1 worst.");
   CHECK(std::count_if(findings.begin(), findings.end(), [](auto& one) { return one.starts_with("By "); }) == 1);
   const Chart& curve = chart_of(page, "throughput-by-network-bandwidth-micro-batches-dropout-rate");
   CHECK(curve.x.names == std::vector<std::string>{"1.405 GB/s + 4 + 1", "10 Gb/s + 8 + 2"});
@@ -686,8 +693,9 @@ TEST_CASE("charts of a sweep leave out what breaks its constraints, and have all
   REQUIRE(curve.all.size() == 1);
   REQUIRE(curve.all[0].series.size() == 2);
   CHECK(curve.all[0].series[1].marks.at(0).text.ends_with(", outside the constraints"));
-  CHECK(curve.all[0].series[1].color == 1); // so that a has one colour in both
-  CHECK(curve.series[0].color == 0);
+  CHECK(curve.series[0].color == strategy_color("a")); // on every page
+  CHECK(curve.all[0].series[0].color == strategy_color("a"));
+  CHECK(curve.all[0].series[1].color == strategy_color("b"));
   const Chart& map = chart_of(page, "throughput-over-network-bandwidth-strategy");
   CHECK(map.series[0].marks.size() == 2);
   CHECK(map.all.at(0).series[0].marks.size() == 3);
@@ -702,9 +710,8 @@ TEST_CASE("charts of a sweep leave out what breaks its constraints, and have all
   }
   CHECK(page.sections.at(1).all.off ==
         "1 of 3 points does not keep to the constraints (memory at most 1 GB) and is left out.");
-  const std::vector<std::string>& findings = page.sections.at(0).sentences;
-  CHECK(findings.at(1).find("2 feasible points keep to the constraints (memory at most 1 GB)") == 0);
-  CHECK(findings.at(2).find("20 samples per second") != std::string::npos);
+  CHECK(page.answer.sure.find("2 feasible points keep to the constraints (memory at most 1 GB)") == 0);
+  CHECK(page.answer.sentence.find("20 samples per second") != std::string::npos);
   const PageTable& table = page.sections.back().tables.at(0);
   CHECK(table.rows.at(0).at(table.columns.size() - 2).text == "kept");
   CHECK(table.rows.at(2).at(table.columns.size() - 2).text == "not kept");
@@ -717,13 +724,13 @@ TEST_CASE("constraints that all points keep, that no point keeps, or that differ
   SweepResults results = constrained();
   results.outside = {0, 0, 0};
   DocumentPage page = sweep_page(results);
-  CHECK(page.sections.at(0).sentences.at(1) == "All feasible points keep to the constraints (memory at most 1 GB).");
+  CHECK(page.answer.sure == "All feasible points keep to the constraints (memory at most 1 GB).");
   CHECK(chart_of(page, "throughput-by-network-bandwidth").all.empty());
   CHECK(page.sections.at(1).all.label.empty());
 
   results.outside = {1, 1, 1};
   page = sweep_page(results);
-  CHECK(page.sections.at(0).sentences.at(1) == "No feasible point keeps to the constraints (memory at most 1 GB).");
+  CHECK(page.answer.sure == "No feasible point keeps to the constraints (memory at most 1 GB).");
   const Chart& curve = chart_of(page, "throughput-by-network-bandwidth");
   CHECK(curve.series.empty());
   CHECK(curve.note == "No point keeps to the constraints.");
@@ -733,7 +740,7 @@ TEST_CASE("constraints that all points keep, that no point keeps, or that differ
   results.constraints.clear();
   results.constraints_differ = true;
   page = sweep_page(results);
-  CHECK(page.sections.at(0).sentences.at(1).find("different constraints") != std::string::npos);
+  CHECK(page.answer.sure.find("different constraints") != std::string::npos);
   CHECK(chart_of(page, "throughput-by-network-bandwidth").series.size() == 2);
 }
 
@@ -882,19 +889,20 @@ TEST_CASE("every kind of document has findings and something to look at", "[repo
       shown += section.charts.size() + section.tables.size() + section.timelines.size();
     }
     CHECK(shown > 0);
-    CHECK((kind == "a trace" || !page.sections.at(0).sentences.empty()));
+    CHECK_FALSE(page.answer.sentence.empty());
+    CHECK(page.answer.sentence.ends_with('.'));
     CHECK(to_html({.title = page.title, .sections = page.sections}).find("</html>") != std::string::npos);
   }
   const DocumentPage replayed = read_document("x.json", examples.at("replay"));
   CHECK(replayed.title == "optimal, zb-h1, M 8 of m on p");
-  CHECK(replayed.sections.at(0).sentences.at(0).find("optimal, zb-h1, M 8 of m on p: an iteration takes") == 0);
-  CHECK(replayed.sections.at(0).timelines.at(0).title == replayed.title);
+  CHECK(replayed.answer.sentence == "Training m on 2 devices takes 1.000 s per step.");
+  CHECK(replayed.sections.at(1).timelines.at(0).title == replayed.title);
   CHECK(replayed.inputs == std::vector<std::string>{"s.yaml"});
   CHECK(read_document("x.json", R"({"strategy": "s", "schedule": "t", "iteration_seconds": null})").title ==
         "s, t, M 1"); // of before results said it
   CHECK(read_document("x.json", examples.at("calibrate show")).title == "Calibration of d");
   const DocumentPage judged = read_document("x.json", examples.at("judge"));
-  CHECK(judged.sections.at(0).sentences.at(0).find("a comes nearest") == 0);
+  CHECK(judged.answer.sentence.find("a comes nearest") == 0);
   CHECK(chart_of(judged, "regret").series.at(0).marks.at(1).x == near(50)); // 3 s for 2 s
   const DocumentPage adapted = read_document("x.json", examples.at("adapt"));
   CHECK(chart_of(adapted, "iterations").series.at(0).marks.back().x == 4);

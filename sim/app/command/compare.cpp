@@ -8,14 +8,17 @@
 #include "sim/app/common/given_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
+#include "sim/app/common/program.hpp"
 #include "sim/app/common/progress.hpp"
 #include "sim/app/common/workers.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
+#include "sim/result/json_parts.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/study/replay_prepared.hpp"
+#include "sim/study/setting_json.hpp"
 #include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {
@@ -279,7 +282,7 @@ std::string json_with_timelines(StudyCosts& costs, const ComparisonResult& resul
     }
     parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});
   }
-  return to_json(result.comparison, true, parts);
+  return with_parts(to_json(result.comparison, true, parts), {{"setting", setting_json(study, program_version())}});
 }
 
 ExitStatus run(const CompareCommand& options) {

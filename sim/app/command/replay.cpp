@@ -7,6 +7,7 @@
 #include "sim/app/common/infeasible_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
+#include "sim/app/common/program.hpp"
 #include "sim/base/count_of.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
@@ -14,6 +15,7 @@
 #include "sim/report/memory_report.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/replay_prepared.hpp"
+#include "sim/study/setting_json.hpp"
 #include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {
@@ -95,7 +97,9 @@ ExitStatus run(const ReplayCommand& options) {
   comparison.verdict = make_verdict(comparison);
   const auto json = [&] {
     return to_json(one.run, origin, true,
-                   {{"memory", memory_json(memory, options.timeline)}, {"timeline", options.timeline ? trace : ""}});
+                   {{"setting", setting_json(study, program_version())},
+                    {"memory", memory_json(memory, options.timeline)},
+                    {"timeline", options.timeline ? trace : ""}});
   };
   const auto table = [&] {
     PictureOptions picture;

@@ -8,6 +8,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/base/file.hpp"
+#include "sim/base/units.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/page/documents.hpp"
 #include "sim/report/validation.hpp"
@@ -90,18 +91,54 @@ std::string percent_encoded(const std::string& path) {
   return encoded;
 }
 
-// A link from the page to a file, where there is such a file.
-PageLink link_to(const std::string& file, const fs::path& page) {
+// Whether a page may hold a copy of this file: a text as studies name them, below a folder that the one who makes the
+// page works with. A result of a stranger may name any file.
+bool may_be_copied(const fs::path& file) {
+  constexpr std::array<std::string_view, 5> kTexts = {".yaml", ".yml", ".csv", ".toml", ".txt"};
+  std::error_code failure;
+  const fs::path real = fs::canonical(file, failure);
+  if (failure || std::find(kTexts.begin(), kTexts.end(), real.extension().string()) == kTexts.end()) {
+    return false;
+  }
+  return !path_below(fs::canonical(shipped_folder(), failure), real).empty() ||
+         !path_below(fs::canonical(fs::current_path(), failure), real).empty();
+}
+
+// Puts a copy of the file into the link, or says why there is none. `room`: bytes that the page still takes.
+void add_copy(const fs::path& file, std::uintmax_t& room, PageLink& link) {
+  constexpr std::uintmax_t kMost = 64 * 1024; // of one file
+  if (!may_be_copied(file)) {
+    return;
+  }
+  std::error_code failure;
+  const std::uintmax_t size = fs::file_size(file, failure);
+  if (failure || size > kMost || size > room) {
+    link.left_out = "no copy: " + to_text(Bytes{static_cast<double>(failure ? 0 : size)});
+    return;
+  }
+  room -= size;
+  link.copy = read_file(file);
+}
+
+// A link from the page to a file, where there is such a file, with a copy of it.
+PageLink link_to(const std::string& file, const fs::path& page, std::uintmax_t& room) {
   for (const fs::path& candidate : {fs::path(file), shipped_folder() / file}) {
     std::error_code failure;
+    if (page == kStdout && fs::is_regular_file(candidate, failure)) {
+      PageLink link{file, ""};
+      add_copy(candidate, room, link);
+      return link;
+    }
     if (!page.empty() && page != kStdout && fs::is_regular_file(candidate, failure)) {
       const fs::path folder = fs::absolute(page).parent_path();
       const fs::path relative =
           fs::absolute(candidate).lexically_normal().lexically_relative(folder.lexically_normal());
-      return {file, relative.empty() ? "" : "./" + percent_encoded(relative.string())};
+      PageLink link{file, relative.empty() ? "" : "./" + percent_encoded(relative.string())};
+      add_copy(candidate, room, link);
+      return link;
     }
   }
-  return {file, ""};
+  return {.text = file, .file = ""};
 }
 
 // A file's path for readers: relative to the shipped folder or to the current folder, where it lies in one of them.
@@ -118,15 +155,24 @@ void add(Page& page, DocumentPage document, const fs::path& file, bool alone, co
   if (alone) {
     page.title = document.title;
   }
+  if (!document.answer.sentence.empty()) {
+    document.answer.title = alone ? "" : document.title;
+    page.answers.push_back(std::move(document.answer));
+  }
   for (PageSection& section : document.sections) {
     section.title = alone ? section.title : document.title + ": " + section.title;
     page.sections.push_back(std::move(section));
   }
   document.inputs.push_back(file.string());
+  constexpr std::uintmax_t kRoom = 512 * 1024; // bytes of copies on one page
+  std::uintmax_t room = kRoom;
+  for (const PageLink& one : page.inputs) {
+    room -= std::min<std::uintmax_t>(room, one.copy ? one.copy->size() : 0);
+  }
   for (const std::string& given : document.inputs) {
     const std::string input = known_as(given);
     if (std::none_of(page.inputs.begin(), page.inputs.end(), [&](const PageLink& one) { return one.text == input; })) {
-      page.inputs.push_back(link_to(input, output));
+      page.inputs.push_back(link_to(input, output, room));
     }
   }
 }
@@ -147,6 +193,20 @@ PageSection side_by_side(std::vector<std::pair<fs::path, DocumentPage>>& documen
     });
   }
   return section;
+}
+
+// Of two results of one kind: what changed from the first to the second stands on top.
+void add_difference(const std::pair<fs::path, DocumentPage>& before, const std::pair<fs::path, DocumentPage>& after,
+                    Page& page) {
+  std::string name = before.first.filename().string(), other = after.first.filename().string();
+  if (name == other) {
+    name = before.first.string();
+    other = after.first.string();
+  }
+  if (std::optional<DocumentPage> difference = difference_page(name, before.second, other, after.second)) {
+    page.answers.push_back(std::move(difference->answer));
+    std::move(difference->sections.begin(), difference->sections.end(), std::back_inserter(page.sections));
+  }
 }
 
 // The page of the given results and of the results in the given folders. Other files in a folder are skipped.
@@ -182,6 +242,9 @@ Page page_of(const ReportCommand& options) {
     page.title += " and " + (others == 1 ? name_of(options.files.back()) : std::to_string(others) + " others");
   }
   const bool alone = documents.size() == 1;
+  if (documents.size() == 2) {
+    add_difference(documents[0], documents[1], page);
+  }
   PageSection timelines = alone ? PageSection{} : side_by_side(documents);
   for (auto& [file, document] : documents) {
     add(page, std::move(document), file, alone, options.output);

@@ -8,6 +8,10 @@ namespace stagecraft::assets {
 
 // NOLINTBEGIN(readability-identifier-naming): they are called as their files are
 extern const std::string_view echarts_min_js; ///< Apache ECharts, see sim/report/page/echarts
+extern const std::string_view dom_js;
+extern const std::string_view glossary_js;
+extern const std::string_view tables_js;
+extern const std::string_view cluster_js;
 extern const std::string_view charts_js;
 extern const std::string_view timeline_js;
 extern const std::string_view page_js;

@@ -12,11 +12,7 @@ const Charts = (() => {
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const palette = () => Array.from({ length: colors }, (_, i) => color(`--series-${i + 1}`));
 
-  function short(value, digits = 4) {
-    if (value === null || !Number.isFinite(value)) return "–";
-    const size = Math.abs(value);
-    return size !== 0 && (size < 1e-3 || size >= 1e6) ? Number(value.toPrecision(3)).toExponential() : String(Number(value.toPrecision(digits)));
-  }
+  const { short, quantity, unit_of, scale_of: unit_for, without_unit } = Figures;
 
   const ruler = document.createElement("canvas").getContext("2d");
   function width_of(text, size) {
@@ -38,7 +34,8 @@ const Charts = (() => {
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
   }
 
-  const place = (axis, value) => (axis.names ? axis.names[value] : short(value));
+  const told = (axis, value) => quantity(value, unit_of(axis.title));
+  const place = (axis, value) => (axis.names ? axis.names[value] : told(axis, value));
 
   // What a mark says, in lines.
   function lines(chart, series, mark) {
@@ -46,11 +43,12 @@ const Charts = (() => {
     const said = [];
     if (text) said.push(text);
     if (series.name) said.push(series.name);
-    said.push(`${chart.x.title || "x"}: ${place(chart.x, x)}`);
-    if (chart.y.title || !chart.y.names) said.push(`${chart.y.title || "y"}: ${place(chart.y, y)}`);
+    const named = (axis, at) => `${without_unit(axis.title)}${without_unit(axis.title) ? ": " : ""}${place(axis, at)}`;
+    said.push(named(chart.x, x));
+    if (chart.y.title || !chart.y.names) said.push(named(chart.y, y));
     else if (!text) said.push(place(chart.y, y));
-    if (low !== null && high !== null) said.push(`${chart.interval || "interval"}: ${short(low)} to ${short(high)}`);
-    if (value !== null) said.push(`${chart.value}: ${short(value)}`);
+    if (low !== null && high !== null) said.push(`${chart.interval || "interval"}: ${told(chart.x, low)} to ${told(chart.x, high)}`);
+    if (value !== null) said.push(`${without_unit(chart.value)}: ${quantity(value, unit_of(chart.value))}`);
     return said;
   }
 
@@ -82,7 +80,8 @@ const Charts = (() => {
     return { ...axis, names: axis.names.map((name) => cut((shared ? "…" : "") + name.slice(shared), room)) };
   }
   const axis_below = (chart) => drawn_axis(chart.x, 160);
-  const axis_beside = (chart, width) => (chart.y.title ? drawn_axis(chart.y, room_beside(width)) : chart.y); // names of bars are broken into lines
+  // Names of bars are broken into lines, as many as row_height() has room for.
+  const axis_beside = (chart, width) => (chart.y.title ? drawn_axis(chart.y, room_beside(width)) : { ...chart.y, names: chart.y.names?.map((name) => cut(name, 2.5 * room_beside(width))) });
 
   const most_shown = 25; // names below an axis, of more only some
   // Names too close to lie side by side even when slanted stand upright.
@@ -100,7 +99,7 @@ const Charts = (() => {
     const ink = color("--ink-soft");
     const upright = !vertical && is_upright(axis, width);
     const option = {
-      name: axis.title,
+      name: without_unit(axis.title),
       nameLocation: vertical ? (axis.names ? "start" : "end") : "middle", // at the top: names run downwards
       nameGap: vertical ? 12 : upright ? longest(axis.names) + 16 : is_slanted(axis, width) ? Math.max(64, slanted_height(axis) + 14) : 28,
       nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
@@ -117,7 +116,7 @@ const Charts = (() => {
       option.axisLabel.rotate = upright ? 90 : !vertical && is_slanted(axis, width) ? 30 : 0;
       return { ...option, type: "category", data: axis.names, inverse: vertical, splitLine: { show: false } };
     }
-    option.axisLabel.formatter = (value) => short(value);
+    option.axisLabel.formatter = (value) => (value === 0 ? "0" : told(axis, value));
     return { ...option, type: axis.log ? "log" : "value", scale: !axis.zero, logBase: places.every(Number.isInteger) ? 2 : 10 };
   }
 
@@ -139,6 +138,12 @@ const Charts = (() => {
     };
   }
 
+  // "1.905 s", "2253 samples per second".
+  function cell_text(chart, value) {
+    const unit = unit_of(chart.value);
+    return without_unit(chart.value) === chart.value ? `${short(value)} ${chart.value}` : quantity(value, unit);
+  }
+
   // The values of cells and how their colours follow from them.
   function scale_of(chart) {
     const values = chart.series.filter((one) => one.look === "cells").flatMap((one) => one.marks.map((mark) => mark[5])).filter(Number.isFinite);
@@ -149,11 +154,12 @@ const Charts = (() => {
     const [min, max] = [colored(least), colored(most)];
     if (min === max) { // all are the best: one colour, and a key of one
       const best = ramp[ramp.length - 1];
-      return { texts: [`all ${short(most)} ${chart.value}`, ""], min: min - 1, max, logarithmic, part: () => 1, colors: [best, best] };
+      return { texts: [`all ${cell_text(chart, most)}`, ""], min: min - 1, max, logarithmic, part: () => 1, colors: [best, best], size: 1 };
     }
     const above = (value) => (colored(value) - min) / (max - min);
     const part = chart.least_is_best ? (value) => 1 - above(value) : above; // the brightest colour is that of the best
-    return { texts: [`${short(most)} ${chart.value}`, short(least)], min, max, logarithmic, part, colors: chart.least_is_best ? [...ramp].reverse() : ramp };
+    const [size] = unit_for(least, unit_of(chart.value));
+    return { size, texts: [cell_text(chart, most), Figures.is_scaled(unit_of(chart.value)) ? cell_text(chart, least) : short(least)], min, max, logarithmic, part, colors: chart.least_is_best ? [...ramp].reverse() : ramp };
   }
 
   // Empty where the filled symbols are used up; the next turn of colours begins with another symbol.
@@ -171,14 +177,14 @@ const Charts = (() => {
   // Of lines without symbols: each turn of colours has its own.
   const dash_of = (number) => ["solid", "dashed", "dotted"][Math.floor(number / colors) % 3];
 
-  function series_of(chart, series, number, scale) {
+  function series_of(chart, series, number, scale, width) {
     const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" }, z: series.name === "others" || series.look === "faint" ? 1 : 2 };
     const data = series.marks.map((mark) => ({ value: [mark[0], mark[1]], mark }));
     const { symbol, color: own, style } = symbol_of(number);
     const points = { ...common, type: "scatter", data, symbol, symbolSize: series.marks.length > 500 ? 5 : 9, itemStyle: { opacity: 0.85, ...style } };
     switch (series.look) {
       case "bars":
-        return { ...common, type: "bar", data, barMaxWidth: 18, barGap: "-100%", encode: { x: 0, y: 1 } };
+        return bars_of(chart, series, common, width);
       case "cells":
         return {
           ...common, type: "heatmap", itemStyle: { color: own },
@@ -209,15 +215,54 @@ const Charts = (() => {
     }
   }
 
+  // A colour as on thin paper, so that the winner's stands out.
+  function faded(name) {
+    const channel = (text, i) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
+    const paper = color("--paper");
+    return `#${[0, 1, 2].map((i) => Math.round(0.55 * channel(name, i) + 0.45 * channel(paper, i)).toString(16).padStart(2, "0")).join("")}`;
+  }
+
+  // On a phone a bar has its first figure alone beside it.
+  const short_label = (label, width) => (width < 500 ? label.split(",")[0] : label);
+
+  // Bars that all have their values beside them need no scale.
+  const is_labelled = (chart) => chart.series.length > 0 && chart.series.every((one) => one.look === "bars" && one.marks.every((mark) => mark[7]));
+
+  // Where a bar of a waterfall begins is an empty bar below it.
+  function bars_of(chart, series, common, width) {
+    const own = (mark) => (mark[8] >= 0 ? color(`--series-${1 + (mark[8] % colors)}`) : color("--series-1"));
+    const bar = { ...common, type: "bar", stack: "bars", barMaxWidth: 22, barGap: "-100%", encode: { x: 0, y: 1 } };
+    const first = { ...bar, name: undefined, silent: true, itemStyle: { color: "transparent" }, data: series.marks.map((mark) => [mark[6], mark[1]]) };
+    const data = series.marks.map((mark) => ({
+      value: [mark[0] - mark[6], mark[1]], mark, itemStyle: { color: chart.lines && mark !== series.marks[0] ? faded(own(mark)) : own(mark) },
+      label: { show: Boolean(mark[7]), position: mark[0] < mark[6] ? "left" : "right", formatter: short_label(mark[7], width), color: color("--ink"), fontSize: 12, fontWeight: mark === series.marks[0] && chart.lines ? 600 : 400 },
+    }));
+    const line = (chart.lines ?? []).length ? {
+      silent: true, symbol: "none", animation: false,
+      lineStyle: { color: color("--ink"), type: "dashed", width: 1.5 },
+      label: { color: color("--ink"), position: "start", fontSize: 12 },
+      data: chart.lines.map(([x, text]) => ({ xAxis: x, label: { formatter: text } })),
+    } : undefined;
+    return [first, { ...bar, data, markLine: line }];
+  }
+
+  // The room that the texts at the ends of bars need, beyond the longest bar.
+  function room_for_labels(chart, width) {
+    const marks = chart.series.filter((one) => one.look === "bars").flatMap((one) => one.marks);
+    const most = Math.max(...marks.map((mark) => Math.abs(mark[0])), 1e-300);
+    return Math.max(0, ...marks.map((mark) => (mark[7] ? width_of(short_label(mark[7], width), 13) + 12 : 0) * (Math.abs(mark[0]) / most > 0.6 ? 1 : 0.3)));
+  }
+
   // Digits in cells: as many and as large as all of them hold, or none. Known once ECharts has placed the axes.
   function digits_in_cells(chart, drawn) {
     const marks = chart.series.filter((one) => one.look === "cells").flatMap((one) => one.marks);
     if (!marks.length || marks.length > 150) return { show: false };
+    const size_of_unit = scale_of(chart).size;
     const pitch = (finder) => Math.abs(drawn.convertToPixel(finder, 1) - drawn.convertToPixel(finder, 0));
     const [across, down] = [pitch({ xAxisIndex: 0 }), pitch({ yAxisIndex: 0 })];
     for (const [digits, size] of [[4, 12], [3, 12], [3, 10]]) {
-      const widest = Math.max(...marks.map((mark) => width_of(short(mark[5], digits), size)));
-      if (widest + 6 <= across && size + 4 <= down) return { show: true, fontSize: size, formatter: ({ value }) => short(value[2], digits) };
+      const widest = Math.max(...marks.map((mark) => width_of(short(mark[5] / size_of_unit, digits), size)));
+      if (widest + 6 <= across && size + 4 <= down) return { show: true, fontSize: size, formatter: ({ value }) => short(value[2] / size_of_unit, digits) };
     }
     return { show: false };
   }
@@ -305,22 +350,22 @@ const Charts = (() => {
     const x = axis_below(chart);
     const touched = matchMedia("(hover: none)").matches;
     const places = (which) => chart.series.flatMap((one) => one.marks.map((mark) => mark[which])).filter((value) => value > 0);
-    const series = chart.series.map((one, number) => series_of(chart, one, one.color ?? number, scale));
+    const series = chart.series.flatMap((one, number) => series_of(chart, one, one.color ?? number, scale, width));
     for (const one of chart.series) {
       const marks = one.marks.filter((mark) => mark[3] !== null && mark[4] !== null);
       if (marks.length) series.push(intervals(marks));
     }
-    const below = scale ? 76 : 24;
+    const below = scale ? 76 : is_labelled(chart) && !without_unit(chart.x.title) ? 4 : 24;
     return {
       animation: false,
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
       aria: { enabled: true, label: { description: chart.title + (zooms(chart) ? `: ${zoom_words}` : "") } },
-      grid: { left: 16, right: 24, top: chart.y.title ? 36 : 12, bottom: below + (is_slanted(x, width) && x.title ? 20 : 0), containLabel: true },
+      grid: { left: 16, right: 24 + room_for_labels(chart, width), top: chart.y.title || chart.lines ? 36 : 12, bottom: below + (is_slanted(x, width) && x.title ? 20 : 0), containLabel: true },
       legend: { show: false, selected: Object.fromEntries([...hidden].map((name) => [name, false])) },
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },
-        formatter: ({ seriesIndex, data }) => (data && data.mark ? tip(lines(chart, chart.series[seriesIndex], data.mark)) : ""),
+        formatter: ({ data }) => (data && data.mark ? tip(lines(chart, chart.series.find((one) => one.marks.includes(data.mark)), data.mark)) : ""),
       },
       visualMap: scale
         ? {
@@ -334,7 +379,7 @@ const Charts = (() => {
         ...axis, type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none",
         moveOnMouseMove: !touched, preventDefaultMouseMove: !touched, // a swipe scrolls the page
       })),
-      xAxis: axis_of(x, places(0), false, width),
+      xAxis: is_labelled(chart) ? { ...axis_of(x, places(0), false, width), axisLabel: { show: false }, splitLine: { show: false }, nameGap: 8 } : axis_of(x, places(0), false, width),
       yAxis: axis_of(axis_beside(chart, width), places(1), true, width),
       series,
     };
@@ -346,7 +391,7 @@ const Charts = (() => {
   function height_of(chart, width) {
     const x = axis_below(chart);
     const names_below = is_upright(x, width) ? 20 + longest(x.names) : is_slanted(x, width) ? Math.max(70, slanted_height(x) + 20) : 0;
-    return chart.y.names ? Math.max(180, (chart.y.title ? 144 : 120) + names_below + row_height(chart, width) * chart.y.names.length) : 330 + names_below;
+    return chart.y.names ? Math.max(80, (chart.y.title || chart.lines ? 100 : 76) - (is_labelled(chart) ? (chart.x.title && without_unit(chart.x.title) ? 26 : 44) : 0) + (scale_of(chart) ? 44 : 0) + names_below + row_height(chart, width) * chart.y.names.length) : 330 + names_below;
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader, and how many are too many.

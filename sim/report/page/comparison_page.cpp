@@ -8,8 +8,11 @@
 #include <set>
 
 #include "sim/base/units.hpp"
+#include "sim/report/page/comparison_answer.hpp"
 #include "sim/report/page/json_document.hpp"
+#include "sim/report/page/run_answer.hpp"
 #include "sim/report/page/run_values.hpp"
+#include "sim/report/page/strategy_colors.hpp"
 
 namespace stagecraft {
 namespace {
@@ -38,9 +41,18 @@ constexpr std::array kWhiskers = {
     Whiskers{&metric("perturbed_p5_seconds"), &metric("perturbed_p95_seconds"), "5 to 95 % in perturbed worlds"},
 };
 
+// "+12 %" beside the time of a run that is not the first.
+std::string against_first(const RunValues& run, const RunValues& first) {
+  const double gap = run.iteration() / first.iteration() - 1;
+  constexpr double kSame = 1e-6, kSmall = 0.1;
+  return std::abs(gap) < kSame ? "" : (gap > 0 ? ", +" : ", −") + percent(std::abs(gap), std::abs(gap) < kSmall ? 1 : 0);
+}
+
 Chart ranked(const std::string& name, const std::string& title, const Runs& runs) {
   Chart chart = bars_of(name, title, std::string(kIteration), {});
-  chart.choice = "ranked";
+  if (const double bound = runs.empty() ? 0 : runs.front().of(metric("lower_bound_seconds")); bound > 0) {
+    chart.lines.push_back({bound, "no plan is faster than " + to_text(Seconds{bound})});
+  }
   const auto whiskers = std::find_if(kWhiskers.begin(), kWhiskers.end(), [&](const Whiskers& one) {
     return std::any_of(runs.begin(), runs.end(), [&](const RunValues& run) { return std::isfinite(run.of(*one.low)); });
   });
@@ -54,7 +66,9 @@ Chart ranked(const std::string& name, const std::string& title, const Runs& runs
                                      .y = static_cast<double>(chart.y.names.size()),
                                      .text = run.label(),
                                      .low = known ? run.of(*whiskers->low) : Mark::kNone,
-                                     .high = known ? run.of(*whiskers->high) : Mark::kNone});
+                                     .high = known ? run.of(*whiskers->high) : Mark::kNone,
+                                     .label = to_text(Seconds{run.iteration()}) + against_first(run, runs.front()),
+                                     .color = strategy_color(run.strategy)});
     chart.y.names.push_back(run.label());
   }
   return chart;
@@ -78,7 +92,7 @@ Runs first(Runs runs) {
 }
 
 std::vector<Chart> ranked_charts(const Runs& feasible) {
-  return {ranked("ranked-strategies", "The best run of each strategy",
+  return {ranked("ranked-strategies", "Time per step: the best run of each strategy",
                  first(best_by(feasible, [](const RunValues& run) { return run.strategy; }))),
           ranked("ranked-schedules", "The best run of each schedule",
                  first(best_by(feasible, [](const RunValues& run) { return run.schedule; }))),
@@ -99,9 +113,10 @@ std::vector<ChartSeries> by_strategy(const Runs& runs, Look look, const std::fun
     auto found = std::find_if(all.begin(), all.end(), [&](const ChartSeries& one) { return one.name == run.strategy; });
     if (found == all.end()) {
       const bool named = all.size() < kMostNamed;
-      found = named ? all.insert(all.end(), {run.strategy, look, {}}) : all.end() - 1;
+      found = named ? all.insert(all.end(), {run.strategy, look, {}, strategy_color(run.strategy)}) : all.end() - 1;
       if (!named) {
         found->name = "others";
+        found->color = strategy_color("others");
       }
     }
     const Mark place = mark(run);
@@ -127,22 +142,6 @@ constexpr std::array kPrices = {
     Price{"devices", "Time against devices in use", metric("devices").heading, &metric("devices")},
 };
 
-// What a reader of figures of money must know: the prices of all feasible runs.
-std::string price_remark_of(const json& runs) {
-  constexpr double kHour = 3600;
-  std::vector<NamedPrice> prices;
-  for (const json& run : runs) {
-    for (const json& one : list_at(run, "prices")) {
-      add_prices(prices, std::array{NamedPrice{text_at(one, "of"),
-                                               {.rate = DollarsPerSecond{number_at(one, "usd_per_hour") / kHour},
-                                                .source = text_at(one, "source"),
-                                                .date = text_at(one, "date"),
-                                                .assumed = one.value("assumed", false)}}});
-    }
-  }
-  return price_remark(prices);
-}
-
 std::vector<Chart> trade_offs(const Runs& feasible, const std::string& prices) {
   std::vector<Chart> charts;
   for (const Price& price : kPrices) {
@@ -167,8 +166,12 @@ std::vector<Chart> trade_offs(const Runs& feasible, const std::string& prices) {
         all.push_back(mark(run));
       }
     }
-    const bool differs = std::any_of(all.begin(), all.end(), [&](const Mark& one) { return one.y != all.front().y; });
-    if (differs) {
+    std::set<double> values;
+    for (const Mark& one : all) {
+      values.insert(one.y);
+    }
+    const std::size_t least = price.metric->name == metric("devices").name ? 3 : 2; // of two counts a table says as much
+    if (values.size() >= least) {
       chart.series.push_back({"none is better in both", Look::front, front_of(std::move(all))});
       charts.push_back(std::move(chart));
     }
@@ -185,8 +188,8 @@ std::optional<Chart> heat_map(const Runs& feasible) {
   }
   Chart chart{.name = "strategies-schedules",
               .title = "The best run of each strategy under each schedule",
-              .x = {.title = ""},
-              .y = {.title = ""},
+              .x = {.title = "schedule"},
+              .y = {.title = "strategy"},
               .value = std::string(kIteration),
               .least_is_best = metric("iteration_seconds").better == Better::less,
               .series = {{"", Look::cells, {}}}};
@@ -262,6 +265,13 @@ constexpr auto kColumns = metrics_by<&Metric::page>();
 // Runs in order of rank, of which `before` have a better one. Those ranked apart have a column more.
 PageTable table_of(const Runs& runs, const std::string& title, std::size_t before, bool apart) {
   PageTable table{.title = title, .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute"}};
+  table.main = {"strategy", "schedule", "micro-batches"};
+  const bool tokens = std::any_of(runs.begin(), runs.end(), [](const RunValues& run) { return run.of(metric("tokens_per_second")) > 0; });
+  for (const Metric* metric : {&metric("iteration_seconds"), tokens ? &metric("tokens_per_second") : &metric("samples_per_second"),
+                               &metric("over_bound"), &metric("bubble_fraction"), &metric("peak_memory_bytes")}) {
+    table.main.emplace_back(metric->title());
+  }
+  table.main.insert(table.main.end(), {"staleness [steps]", "remarks"});
   for (const Metric& metric : kColumns) {
     table.columns.emplace_back(metric.title());
   }
@@ -356,11 +366,20 @@ DocumentPage comparison_page(const JsonDocument& document) {
     }
     add_timeline(document, list[at], run.label() + ", " + to_text(Seconds{run.iteration()}), timelines.timelines);
   }
+  const ComparedRuns compared{competing, apart, runs};
   DocumentPage page{text_at(json, "model") + " on " + text_at(json, "platform"),
-                    {{.title = "Findings", .sentences = texts_at(json, "verdict")}},
-                    {}};
+                    {{.title = "Findings",
+                      .sentences = comparison_findings(json, compared),
+                      .fold = {"The verdict as the terminal prints it", texts_at(json, "verdict")}}},
+                    {},
+                    competing.empty() ? infeasible_answer(json, compared) : comparison_answer(json, compared)};
   if (const auto best = list.begin(); !competing.empty()) {
     page.sections.push_back(charts_section(competing, price_remark_of(list)));
+    const Tracks* tracks = timelines.timelines.empty() ? nullptr : &timelines.timelines.front().tracks;
+    if (std::optional<PagePlan> plan = plan_picture(json, *best, best->contains("timeline") ? tracks : nullptr)) {
+      page.sections.push_back({.title = "The plan on the machines: " + competing.front().label(), .sentences = {}});
+      page.sections.back().plans.push_back(std::move(*plan));
+    }
     page.sections.push_back(devices_section(*best, "What devices do in the best run: " + competing.front().label()));
     if (best->contains("explanation")) {
       page.sections.push_back(explanation_section(best->at("explanation"), "What holds the best run back"));

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "sim/base/error.hpp"
 #include "sim/base/json.hpp"
@@ -135,6 +136,7 @@ DocumentPage read_document(const std::string& file, const std::string& text) {
   try {
     DocumentPage page = row->page(document);
     page.inputs = texts_at(document.json(), "inputs");
+    page.content = document.content;
     return page;
   } catch (const Json::exception& failure) {
     throw InputError({file, 0, 0}, "not as `" + std::string(row->command) + "` writes it: " + failure.what());
@@ -164,6 +166,12 @@ const Json& list_at(const Json& value, const char* key) {
   return found != value.end() && found->is_array() ? *found : kNone;
 }
 
+const Json& object_at(const Json& value, const char* key) {
+  static const Json kNone = Json::object();
+  const auto found = value.find(key);
+  return found != value.end() && found->is_object() ? *found : kNone;
+}
+
 std::vector<std::string> texts_at(const Json& value, const char* key) {
   std::vector<std::string> texts;
   for (const Json& one : list_at(value, key)) {
@@ -184,11 +192,56 @@ PageCell number_cell(double value) {
   if (!std::isfinite(value)) {
     return {"–", value};
   }
-  constexpr int kDigits = 6;
-  return {to_digits(value, kDigits), value};
+  constexpr int kDigits = 4;
+  constexpr double kWhole = 1e4; // from here on as a whole number, not by its first digits
+  return {std::abs(value) < kWhole || std::abs(value) >= 1e15 ? to_digits(value, kDigits) : to_text(value, 0), value};
 }
 
 PageCell percent_cell(double share) { return number_cell(100 * share); }
+
+// What stands at the end of a bar, by the unit of its axis: "45.24 ms" on an axis in [s].
+static std::string bar_label(double value, const std::string& axis) {
+  constexpr double kGibibytes = 1024.0 * 1024 * 1024;
+  constexpr int kDigits = 3;
+  if (axis.ends_with("[s]")) {
+    return to_text(Seconds{value});
+  }
+  if (axis.ends_with("[GiB]")) {
+    return to_text(Bytes{value * kGibibytes});
+  }
+  return to_digits(value, kDigits) + (axis.ends_with("[%]") ? " %" : "");
+}
+
+Chart waterfall_of(const std::string& name, const std::string& title, const std::string& x,
+                   const std::vector<WaterfallPart>& parts, const std::string& whole) {
+  Chart chart{.name = name, .title = title, .x = {.title = x, .from_zero = true}, .y = {.title = ""}, .wide = true};
+  ChartSeries series{"", Look::bars, {}};
+  double at = 0;
+  const auto add = [&](const std::string& part, double begin, double end, int color) {
+    series.marks.push_back({.x = end,
+                            .y = static_cast<double>(chart.y.names.size()),
+                            .text = part,
+                            .begin = begin,
+                            .label = bar_label(end - begin, x),
+                            .color = color});
+    chart.y.names.push_back(part);
+  };
+  constexpr int kWork = 5, kLost = 1, kWhole = 6; // light blue, red, grey
+  double sum = 0;
+  for (const WaterfallPart& part : parts) {
+    sum += std::max(0.0, part.value);
+  }
+  constexpr double kSeen = 1e-6; // of the whole
+  for (const WaterfallPart& part : parts) {
+    if (part.value > kSeen * sum) {
+      add(part.name, at, at + part.value, part.is_work ? kWork : kLost);
+      at += part.value;
+    }
+  }
+  add(whole, 0, at, kWhole);
+  chart.series.push_back(std::move(series));
+  return chart;
+}
 
 Chart bars_of(const std::string& name, const std::string& title, const std::string& x,
               const std::vector<std::pair<std::string, double>>& parts) {
@@ -196,7 +249,10 @@ Chart bars_of(const std::string& name, const std::string& title, const std::stri
   ChartSeries series{"", Look::bars, {}};
   for (const auto& [part, value] : parts) {
     if (std::isfinite(value)) {
-      series.marks.push_back({.x = value, .y = static_cast<double>(chart.y.names.size()), .text = part});
+      series.marks.push_back({.x = value,
+                              .y = static_cast<double>(chart.y.names.size()),
+                              .text = part,
+                              .label = bar_label(value, x)});
       chart.y.names.push_back(part);
     }
   }
@@ -213,6 +269,29 @@ void add_timeline(const JsonDocument& document, const Json& run, const std::stri
   }
 }
 
+// The card of a trace: how long it is and what it holds.
+static Answer trace_answer(const std::vector<PageTimeline>& timelines) {
+  if (timelines.empty()) {
+    return {};
+  }
+  const Tracks& tracks = timelines.front().tracks;
+  std::map<std::string, double> seconds; // of each category
+  for (std::size_t bar = 0; bar < tracks.start.size(); ++bar) {
+    seconds[tracks.kinds[tracks.kind[bar]].category] += tracks.finish[bar] - tracks.start[bar];
+  }
+  Answer answer{"A timeline of " + to_text(Seconds{tracks.end()}) + ": " + std::to_string(tracks.start.size()) +
+                " pieces of work in " + std::to_string(tracks.tracks.size()) + " rows."};
+  answer.figures = {{"Length", to_text(Seconds{tracks.end()})},
+                    {"Pieces of work", std::to_string(tracks.start.size())},
+                    {"Rows", std::to_string(tracks.tracks.size()), "devices, links and what they do side by side"}};
+  const auto most = std::max_element(seconds.begin(), seconds.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != seconds.end() && !most->first.empty()) {
+    answer.figures.push_back({"Most time", most->first, to_text(Seconds{most->second}) + " over all rows"});
+  }
+  return answer;
+}
+
 DocumentPage trace_page(const JsonDocument& document) {
   PageSection section{.title = "Timeline", .sentences = {}};
   add_timeline(document, document.json(), "trace", section.timelines);
@@ -227,7 +306,7 @@ DocumentPage trace_page(const JsonDocument& document) {
   }
   const auto other = document.json().find("otherData");
   const std::string platform = other == document.json().end() ? "" : text_at(*other, "platform");
-  return {platform.empty() ? "A trace" : "A trace of a run on " + platform, {section}, {}};
+  return {platform.empty() ? "A trace" : "A trace of a run on " + platform, {section}, {}, trace_answer(section.timelines)};
 }
 
 } // namespace stagecraft

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +20,8 @@ struct DocumentPage {
   std::string title; ///< "gpt2-xl on mixed-v100-p100"
   std::vector<PageSection> sections;
   std::vector<std::string> inputs; ///< files that the document names as its inputs
+  Answer answer = {};
+  std::shared_ptr<const nlohmann::json> content = nullptr; ///< the document itself, without its timelines
 };
 
 /// The kinds of documents that the report shows: names of the commands that write them, and traces.
@@ -24,5 +30,10 @@ std::vector<std::string_view> document_kinds();
 /// Reads a document of any kind that the report shows. Throws InputError naming `file` for a text that is no JSON, or
 /// none of these documents.
 DocumentPage read_document(const std::string& file, const std::string& text);
+
+/// What changed from one result to another, and what that did: for two of `compare` or two of `replay`; nothing for
+/// others.
+std::optional<DocumentPage> difference_page(const std::string& name_before, const DocumentPage& before,
+                                            const std::string& name_after, const DocumentPage& after);
 
 } // namespace stagecraft

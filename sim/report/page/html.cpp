@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/base/digest.hpp"
+#include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/report/page/assets.hpp"
 #include "sim/report/page/page.hpp"
@@ -40,6 +41,17 @@ std::string escaped(const std::string& text) {
     default:
       safe += c;
     }
+  }
+  return safe;
+}
+
+// A text whose line ends stay.
+std::string escaped_lines(const std::string& text) {
+  std::string safe;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    safe += escaped(text.substr(begin, end - begin)) + "\n";
+    begin = end + 1;
   }
   return safe;
 }
@@ -112,17 +124,24 @@ Json to_value(const Chart& chart) {
              {"value", chart.value},
              {"least_is_best", chart.least_is_best},
              {"interval", chart.interval},
+             {"wide", chart.wide},
              {"series", Json::array()}};
   for (const ChartSeries& series : chart.series) {
     Json marks = Json::array();
     for (const Mark& mark : series.marks) {
       marks.push_back({number_of(mark.x), number_of(mark.y), mark.text, number_of(mark.low), number_of(mark.high),
                        number_of(mark.value)});
+      if (series.look == Look::bars) {
+        marks.back().insert(marks.back().end(), {mark.begin, mark.label, mark.color});
+      }
     }
     value["series"].push_back({{"name", series.name}, {"look", name_of(series.look)}, {"marks", std::move(marks)}});
     if (series.color >= 0) {
       value["series"].back()["color"] = series.color;
     }
+  }
+  for (const ChartLine& line : chart.lines) {
+    value["lines"].push_back({line.x, line.text});
   }
   if (!chart.all.empty()) {
     value["all"] = to_value(chart.all.front());
@@ -146,9 +165,14 @@ std::vector<std::size_t> telling_columns(const PageTable& table) {
 
 Json to_value(const PageTable& table) {
   const std::vector<std::size_t> shown = telling_columns(table);
-  Json columns = Json::array(), rows = Json::array();
+  Json columns = Json::array(), rows = Json::array(), main = Json::array();
   for (const std::size_t column : shown) {
     columns.push_back(table.columns[column]);
+  }
+  for (const std::string& name : table.main) {
+    if (const auto found = std::find(columns.begin(), columns.end(), name); found != columns.end()) {
+      main.push_back(found - columns.begin());
+    }
   }
   for (const std::vector<PageCell>& row : table.rows) {
     Json& cells = rows.emplace_back(Json::array());
@@ -157,7 +181,11 @@ Json to_value(const PageTable& table) {
       cells.push_back(cell.number ? Json{cell.text, number_of(*cell.number)} : Json(cell.text));
     }
   }
-  return {{"title", table.title}, {"columns", std::move(columns)}, {"rows", std::move(rows)}, {"note", table.note}};
+  return {{"title", table.title},
+          {"columns", std::move(columns)},
+          {"main", std::move(main)},
+          {"rows", std::move(rows)},
+          {"note", table.note}};
 }
 
 template <class T> std::string base64(const std::vector<T>& values) {
@@ -219,6 +247,48 @@ Json to_value(const PageTimeline& timeline) {
   return value;
 }
 
+Json to_value(const PlanLinks& links) {
+  return {{"name", links.name},
+          {"bandwidth", to_text(BytesPerSecond{links.bandwidth})},
+          {"in_use", number_of(links.in_use)},
+          {"carries", links.carries},
+          {"links", links.links}};
+}
+
+Json to_value(const PlanTile& tile);
+Json to_value(const PlanNode& node);
+
+template <class Part> Json list_of(const std::vector<Part>& parts) {
+  Json list = Json::array();
+  for (const Part& part : parts) {
+    list.push_back(to_value(part));
+  }
+  return list;
+}
+
+Json to_value(const PlanTile& tile) {
+  return {{"device", tile.device},
+          {"stages", tile.stages},
+          {"rank", tile.rank},
+          {"memory", number_of(tile.memory)},
+          {"busy", number_of(tile.busy)}};
+}
+
+Json to_value(const PlanNode& node) {
+  return {{"name", node.name},
+          {"devices", node.devices},
+          {"alike", node.alike},
+          {"tiles", list_of(node.tiles)},
+          {"links", list_of(node.links)}};
+}
+
+Json to_value(const PagePlan& plan) {
+  return {{"title", plan.title},
+          {"nodes", list_of(plan.nodes)},
+          {"network", list_of(plan.network)},
+          {"notes", plan.notes}};
+}
+
 // The data that scripts draw, section by section.
 Json drawn(const Page& page) {
   Json sections = Json::array();
@@ -227,6 +297,9 @@ Json drawn(const Page& page) {
         sections.emplace_back(Json{{"charts", Json::array()}, {"timelines", Json::array()}, {"tables", Json::array()}});
     if (!section.all.label.empty()) {
       value["all"] = {{"label", section.all.label}, {"off", section.all.off}, {"on", section.all.on}};
+    }
+    for (const PagePlan& plan : section.plans) {
+      value["plans"].push_back(to_value(plan));
     }
     for (const Chart& chart : section.charts) {
       value["charts"].push_back(to_value(chart));
@@ -241,29 +314,91 @@ Json drawn(const Page& page) {
   return sections;
 }
 
+bool is_empty(const PageSection& section) {
+  return section.sentences.empty() && section.fold.sentences.empty() && section.charts.empty() &&
+         section.tables.empty() && section.timelines.empty() && section.plans.empty();
+}
+
+// The card on top: one sentence, some figures, how sure they are, and what they rest on.
+std::string to_html(const Answer& answer, std::size_t number, std::size_t count) {
+  const std::string of = count == 1 ? "" : " " + std::to_string(number) + " of " + std::to_string(count);
+  std::string html = "<section class=\"answer\" aria-label=\"The answer" + of + "\">\n";
+  html += answer.title.empty() ? "" : "<p class=\"of\">" + escaped(answer.title) + "</p>\n";
+  html += "<p class=\"headline\">" + escaped(answer.sentence) + "</p>\n";
+  if (!answer.figures.empty()) {
+    html += "<dl class=\"figures\">\n";
+    for (const AnswerFigure& figure : answer.figures) {
+      html += "<div><dt>" + escaped(figure.name) + "</dt><dd><span class=\"value\">" + escaped(figure.value) +
+              "</span>" + (figure.detail.empty() ? "" : " <span class=\"detail\">" + escaped(figure.detail) + "</span>") +
+              "</dd></div>\n";
+    }
+    html += "</dl>\n";
+  }
+  html += answer.sure.empty() ? "" : "<p class=\"sure\"><b>How sure</b> " + escaped(answer.sure) + "</p>\n";
+  if (!answer.basis.empty()) {
+    html += "<dl class=\"basis\" aria-label=\"What it rests on\">\n";
+    for (const AnswerBasis& basis : answer.basis) {
+      constexpr std::size_t kLong = 64; // letters that take a line of their own
+      html += std::string(basis.value.size() > kLong ? "<div class=\"long\">" : "<div>") + "<dt>" +
+              escaped(basis.name) + "</dt><dd>" + escaped(basis.value) + "</dd></div>\n";
+    }
+    html += "</dl>\n";
+  }
+  return html + "</section>\n";
+}
+
+std::string list_of(const std::vector<std::string>& sentences, std::size_t first, std::size_t last) {
+  std::string html = "<ul class=\"summary\">\n";
+  for (std::size_t at = first; at < last; ++at) {
+    html += "<li>" + escaped(sentences[at]) + "</li>\n";
+  }
+  return html + "</ul>\n";
+}
+
+std::string folded(const std::string& title, const std::string& content) {
+  return "<details class=\"fold\"><summary>" + escaped(title) + "</summary>\n" + content + "</details>\n";
+}
+
+std::string to_html(const PageSection& section, std::size_t number) {
+  std::string html =
+      "<section id=\"s" + std::to_string(number) + "\">\n<h2>" + escaped(section.title) + "</h2>\n";
+  const std::size_t count = section.sentences.size(), shown = std::min(count, kMostSentences);
+  html += shown == 0 ? "" : list_of(section.sentences, 0, shown);
+  if (shown < count) {
+    html += folded(std::to_string(count - shown) + " more", list_of(section.sentences, shown, count));
+  }
+  if (!section.fold.sentences.empty()) {
+    html += folded(section.fold.title, list_of(section.fold.sentences, 0, section.fold.sentences.size()));
+  }
+  return html + "<div class=\"drawn\"></div>\n</section>\n";
+}
+
+std::string to_html(const PageLink& link) {
+  if (link.copy) {
+    return "<li><details><summary>" + escaped(link.text) + "</summary>\n<pre tabindex=\"0\">" +
+           escaped_lines(*link.copy) + "</pre></details></li>\n";
+  }
+  const std::string name = link.file.empty() ? escaped(link.text)
+                                             : "<a href=\"" + escaped(link.file) + "\">" + escaped(link.text) + "</a>";
+  return "<li>" + name + (link.left_out.empty() ? "" : " <span>(" + escaped(link.left_out) + ")</span>") + "</li>\n";
+}
+
 std::string body_of(const Page& page) {
   std::string body = "<header>\n<h1>" + escaped(page.title) + "</h1>\n";
   body += page.subtitle.empty() ? "" : "<p class=\"subtitle\">" + escaped(page.subtitle) + "</p>\n";
-  body += "<div id=\"tools\"></div>\n</header>\n<main>\n"
-          "<noscript><p>Charts, timelines and tables need scripts; the findings in words do not.</p></noscript>\n";
-  for (std::size_t number = 0; number < page.sections.size(); ++number) {
-    const PageSection& section = page.sections[number];
-    body += "<section id=\"s" + std::to_string(number) + "\">\n<h2>" + escaped(section.title) + "</h2>\n";
-    if (!section.sentences.empty()) {
-      body += "<ul class=\"summary\">\n";
-      for (const std::string& sentence : section.sentences) {
-        body += "<li>" + escaped(sentence) + "</li>\n";
-      }
-      body += "</ul>\n";
-    }
-    body += "<div class=\"drawn\"></div>\n</section>\n";
+  body += "<div id=\"tools\"></div>\n</header>\n<main>\n";
+  for (std::size_t number = 0; number < page.answers.size(); ++number) {
+    body += to_html(page.answers[number], number + 1, page.answers.size());
   }
-  body += "</main>\n<footer>\n";
+  body += "<noscript><p>Charts, timelines and tables need scripts; the answer and the findings do not.</p></noscript>\n";
+  for (std::size_t number = 0; number < page.sections.size(); ++number) {
+    body += is_empty(page.sections[number]) ? "" : to_html(page.sections[number], number);
+  }
+  body += "</main>\n<footer>\n<div id=\"words\"></div>\n";
   if (!page.inputs.empty()) {
-    body += "<h2>Inputs</h2>\n<ul>\n";
+    body += "<h2>Inputs</h2>\n<ul class=\"inputs\">\n";
     for (const PageLink& link : page.inputs) {
-      body += link.file.empty() ? "<li>" + escaped(link.text) + "</li>\n"
-                                : "<li><a href=\"" + escaped(link.file) + "\">" + escaped(link.text) + "</a></li>\n";
+      body += to_html(link);
     }
     body += "</ul>\n";
   }
@@ -294,7 +429,8 @@ std::string to_html(const Page& page) {
                      "</style>\n</head>\n<body>\n" + body_of(page);
   html += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n";
   for (const std::string_view script :
-       {assets::echarts_min_js, assets::charts_js, assets::timeline_js, assets::page_js}) {
+       {assets::echarts_min_js, assets::dom_js, assets::glossary_js, assets::charts_js, assets::timeline_js,
+        assets::tables_js, assets::cluster_js, assets::page_js}) {
     html += "<script nonce=\"" + word + "\">\n" + std::string(script) + "</script>\n";
   }
   return html + "</body>\n</html>\n";

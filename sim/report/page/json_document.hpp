@@ -31,12 +31,14 @@ std::int32_t whole_at(const nlohmann::json& json, const char* key, std::int32_t 
 std::string text_at(const nlohmann::json& json, const char* key);
 /// The list at a key; empty where there is none.
 const nlohmann::json& list_at(const nlohmann::json& json, const char* key);
+/// The object at a key; empty where there is none.
+const nlohmann::json& object_at(const nlohmann::json& json, const char* key);
 /// The texts in the list at a key.
 std::vector<std::string> texts_at(const nlohmann::json& json, const char* key);
 /// The numbers in the list at a key.
 std::vector<double> numbers_at(const nlohmann::json& json, const char* key);
 
-/// A cell with a number: six digits, or "–" for NaN.
+/// A cell with a number: four digits or a whole number, or "–" for NaN.
 PageCell number_cell(double value);
 /// A cell with a share in percent; sorted and filtered as percent.
 PageCell percent_cell(double share);
@@ -44,6 +46,17 @@ PageCell percent_cell(double share);
 /// A bar chart of parts with one number each, the first on top.
 Chart bars_of(const std::string& name, const std::string& title, const std::string& x,
               const std::vector<std::pair<std::string, double>>& parts);
+
+/// A part of a whole; `is_work` false: it is lost.
+struct WaterfallPart {
+  std::string name;
+  double value = 0;
+  bool is_work = true;
+};
+/// Parts that add up, each beginning where the one before ends, and the whole at the bottom. Parts of a millionth or less are
+/// left out.
+Chart waterfall_of(const std::string& name, const std::string& title, const std::string& x,
+                   const std::vector<WaterfallPart>& parts, const std::string& whole);
 
 /// Adds the timeline of a run to a section, if its JSON has one.
 void add_timeline(const JsonDocument& document, const nlohmann::json& run, const std::string& title,

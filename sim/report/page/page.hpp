@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "sim/report/chart.hpp"
+#include "sim/report/page/answer.hpp"
+#include "sim/report/page/plan_picture.hpp"
 #include "sim/report/page/tracks.hpp"
 
 namespace stagecraft {
@@ -23,7 +25,8 @@ struct PageTable {
   std::string title;
   std::vector<std::string> columns;
   std::vector<std::vector<PageCell>> rows;
-  std::string note = {}; ///< says what the table leaves out
+  std::string note = {};              ///< says what the table leaves out
+  std::vector<std::string> main = {}; ///< columns that are shown first, in this order; none: all
 };
 
 /// A run over time. Timelines of one section share their axis.
@@ -38,24 +41,36 @@ struct PageSwitch {
   std::string off, on; ///< what is shown in each position, in a sentence
 };
 
+/// Sentences that a reader has to open to see.
+struct PageFold {
+  std::string title; ///< "": nothing is folded
+  std::vector<std::string> sentences = {};
+};
+
 struct PageSection {
   std::string title;
-  std::vector<std::string> sentences;
+  std::vector<std::string> sentences; ///< the most important first: of more than kMostSentences the rest is folded
   std::vector<Chart> charts = {};
   std::vector<PageTimeline> timelines = {};
   std::vector<PageTable> tables = {};
   PageSwitch all = {};
+  PageFold fold = {};
+  std::vector<PagePlan> plans = {};
 };
+inline constexpr std::size_t kMostSentences = 5;
 
 /// A file that the results were made from.
 struct PageLink {
   std::string text;
-  std::string file; ///< relative to the page; "": no link
+  std::string file;                ///< relative to the page; "": no link
+  std::optional<std::string> copy = {}; ///< what it holds, so that a page that is sent on is whole
+  std::string left_out = {};       ///< why there is no copy
 };
 
 struct Page {
   std::string title;
   std::string subtitle = {};
+  std::vector<Answer> answers = {};
   std::vector<PageSection> sections = {};
   std::vector<PageLink> inputs = {};
 };

@@ -3,10 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
+#include "sim/report/page/run_answer.hpp"
 #include "sim/report/page/run_values.hpp"
 #include "sim/result/run.hpp"
 
@@ -63,22 +66,58 @@ Chart device_bars(const json& run, const Metric& metric, const char* name, const
   return bars_of(name, title + (shown > kMost ? ", the first 64 devices" : ""), unit, parts);
 }
 
+// The step of the device that computes longest, as a sum; no marks where the document does not list devices.
+Chart busiest_device(const json& run) {
+  const std::vector<std::string> devices = texts_at(run, "devices");
+  const std::vector<double> busy = numbers_at(run, "utilization"),
+                            exposed = numbers_at(run, "exposed_communication_seconds");
+  const double iteration = number_at(run, "iteration_seconds");
+  const bool explained = run.contains("explanation"); // which has a better one, of the whole pipeline
+  if (busy.empty() || busy.size() != exposed.size() || devices.size() != busy.size() || explained) {
+    return bars_of("busiest-device", "", "[s]", {});
+  }
+  const auto at = static_cast<std::size_t>(std::max_element(busy.begin(), busy.end()) - busy.begin());
+  const double computing = busy[at] * iteration, waiting = std::min(exposed[at], iteration - computing);
+  return waterfall_of("busiest-device", "A step of the busiest device, " + devices[at], "[s]",
+                      {{"computing", computing, true},
+                       {"waiting for data already sent", waiting, false},
+                       {"idle: its turn has not come (bubble)", iteration - computing - waiting, false}},
+                      "the whole step");
+}
+
 // " of MODEL on PLATFORM", as far as the document names them.
 std::string of_model(const json& document) {
   const std::string model = text_at(document, "model"), platform = text_at(document, "platform");
   return (model.empty() ? "" : " of " + model) + (platform.empty() ? "" : " on " + platform);
 }
 
-std::vector<std::string> sentences_of(const json& run, const RunValues& values) {
-  const std::string name = values.label() + of_model(run);
-  if (!values.feasible) {
-    return {name + " does not fit: " + text_at(run, "why_not") + "."};
+// What the card says of a run: how it is trained, and how fast.
+Answer answer_of(const json& run, const RunValues& values) {
+  const std::string device = device_word(run);
+  Answer answer{values.label() + of_model(run) + " does not fit: " + text_at(run, "why_not") + "."};
+  if (values.feasible) {
+    const double over = values.of(metric("over_bound"));
+    const bool bounded = std::isfinite(over) && values.of(metric("lower_bound_seconds")) > 0;
+    const std::string model = text_at(run, "model"), plan = plan_in_words(run, device);
+    answer.sentence = (model.empty() ? "Training" : "Training " + model) + " on " +
+                      count_of_devices(list_at(run, "devices").size(), device) + (plan.empty() ? "" : " as " + plan) +
+                      " takes " + to_text(Seconds{values.iteration()}) + " per step" +
+                      (bounded ? ", " + distance_in_words(over) + "." : ".");
+    answer.figures = figures_of_run(run, run, values);
+    answer.sure = range_of_run(run, values) ? ""
+                                            : "How far off the time may be is not known: this is one replay, without "
+                                              "draws of errors; `stagecraft compare --confidence` draws them.";
   }
-  const std::vector<std::string> devices = texts_at(run, "devices");
+  answer.basis = basis_of_run(run, run, price_remark_of(json::array({run})));
+  answer.basis.insert(answer.basis.begin(), {"Plan", values.label()});
+  return answer;
+}
+
+std::vector<std::string> sentences_of(const RunValues& values) {
+  if (!values.feasible) {
+    return {};
+  }
   std::vector<std::string> sentences = {
-      name + ": an iteration takes " + to_text(Seconds{values.iteration()}) + ", " +
-          to_text(values.of(metric("samples_per_second")), 1) + " samples per second on " +
-          std::to_string(devices.size()) + (devices.size() == 1 ? " device." : " devices."),
       "Devices are idle or waiting " + percent(values.of(metric("bubble_fraction")), 1) +
           " of the time; the fullest holds " + to_text(Bytes{values.of(metric("peak_memory_bytes"))}) +
           " at its peak."};
@@ -144,6 +183,39 @@ Run remarked(const json& run) {
   return one;
 }
 
+// Causes that are computing; all others are time lost to something.
+bool is_work(const std::string& cause) {
+  constexpr std::array<std::string_view, 5> kWork = {"forward", "backward", "weight", "recompute", "optimizer"};
+  return std::find(kWork.begin(), kWork.end(), cause) != kWork.end();
+}
+
+Answer answer_of_explanation(const json& explanation, const std::string& title) {
+  double work = 0, most = 0, sum = 0;
+  std::string cause;
+  for (const json& share : list_at(explanation, "shares")) {
+    const double seconds = number_at(share, "seconds");
+    sum += seconds;
+    if (is_work(text_at(share, "cause"))) {
+      work += seconds;
+    } else if (seconds > most) {
+      most = seconds;
+      cause = text_at(share, "cause");
+    }
+  }
+  const double told = number_at(explanation, "iteration_seconds"), iteration = std::isfinite(told) ? told : sum;
+  Answer answer{"In a step of " + title + " devices compute " + percent(work / iteration, 0) + " of the time" +
+                (cause.empty() ? "" : "; most is lost to " + cause + ", " + percent(most / iteration, 0)) + "."};
+  answer.figures = {{"Time per step", to_text(Seconds{iteration})}, {"Computing", to_text(Seconds{work})}};
+  if (!cause.empty()) {
+    answer.figures.push_back({"Lost to " + cause, to_text(Seconds{most})});
+  }
+  if (const json& helps = list_at(explanation, "sensitivities"); !helps.empty()) {
+    answer.figures.push_back({"What would help", percent(-number_at(helps.front(), "change"), 1) + " less",
+                              "with " + text_at(helps.front(), "part") + " 10 % faster"});
+  }
+  return iteration > 0 ? answer : Answer{};
+}
+
 } // namespace
 
 std::string recompute_of(const json& run) { return to_text(read_recompute(run)); }
@@ -168,27 +240,40 @@ RunValues run_values(const json& run) {
 PageSection devices_section(const json& run, const std::string& title) {
   PageSection section{.title = title, .sentences = {}};
   section.charts = {
+      busiest_device(run),
       device_bars(run, metric("utilization"), "utilization", "Busy", std::string(metric("utilization").heading)),
       device_bars(run, metric("exposed_communication_seconds"), "exposed", "Waiting for data already sent", "[s]"),
       device_bars(run, metric("peak_memory_bytes"), "peak-memory", "Peak memory", "[GiB]")};
+  std::erase_if(section.charts, [](const Chart& chart) { return chart.series.front().marks.empty(); });
   section.tables = {stages_of(run)};
   return section;
 }
 
 PageSection explanation_section(const json& explanation, const std::string& title) {
   PageSection section{.title = title, .sentences = texts_at(explanation, "summary")};
-  std::vector<std::pair<std::string, double>> shares, helps, path;
+  std::vector<WaterfallPart> shares;
+  std::vector<std::pair<std::string, double>> helps, path;
   for (const json& share : list_at(explanation, "shares")) {
-    shares.emplace_back(text_at(share, "cause"), number_at(share, "seconds"));
+    const std::string cause = text_at(share, "cause");
+    shares.push_back({cause, number_at(share, "seconds"), is_work(cause)});
   }
   for (const json& help : list_at(explanation, "sensitivities")) {
     constexpr std::size_t kShown = 12;
     if (helps.size() < kShown) {
-      helps.emplace_back(text_at(help, "part"), 100 * number_at(help, "change"));
+      helps.emplace_back(text_at(help, "part"), -100 * number_at(help, "change"));
     }
   }
+  double others = 0;
   for (const json& step : list_at(explanation, "critical_path")) {
-    path.emplace_back(text_at(step, "what"), number_at(step, "seconds"));
+    constexpr std::size_t kShown = 12;
+    if (path.size() < kShown) {
+      path.emplace_back(text_at(step, "what"), number_at(step, "seconds"));
+    } else {
+      others += number_at(step, "seconds");
+    }
+  }
+  if (others > 0) {
+    path.emplace_back("all others", others);
   }
   std::vector<std::pair<std::string, double>> communication;
   for (const json& one : list_at(explanation, "communication")) {
@@ -197,20 +282,31 @@ PageSection explanation_section(const json& explanation, const std::string& titl
     communication.emplace_back(axis + ", hidden", number_at(one, "hidden_seconds"));
     communication.emplace_back(axis + ", waiting for peers", number_at(one, "waiting_for_peers_seconds"));
   }
-  section.charts = {bars_of("shares", "Where an iteration's time goes", "[s]", shares),
+  section.charts = {waterfall_of("shares", "Where the time of a step goes, from computing to what is lost", "[s]", shares,
+                                 "the whole step"),
                     bars_of("communication", "Communication, mean over devices", "[s]", communication),
                     bars_of("critical-path", "What the critical path is made of", "[s]", path),
-                    bars_of("sensitivities", "With this part 10 % faster", "change of the iteration [%]", helps)};
+                    bars_of("sensitivities", "With this part 10 % faster", "less time per step [%]", helps)};
+  std::erase_if(section.charts, [](const Chart& chart) { return chart.series.front().marks.empty(); });
   return section;
 }
 
 DocumentPage run_page(const JsonDocument& document) {
   const json& run = document.json();
   const RunValues values = run_values(run);
-  PageSection findings{.title = "Findings", .sentences = sentences_of(run, values)};
+  PageSection findings{.title = "Findings", .sentences = sentences_of(values)};
   const std::string title = values.label() + of_model(run);
-  add_timeline(document, run, title, findings.timelines);
-  DocumentPage page{title, {std::move(findings)}, {}};
+  PageSection timeline{.title = "Timeline", .sentences = {}};
+  add_timeline(document, run, title, timeline.timelines);
+  DocumentPage page{title, {std::move(findings)}, {}, answer_of(run, values)};
+  const Tracks* tracks = timeline.timelines.empty() ? nullptr : &timeline.timelines.front().tracks;
+  if (std::optional<PagePlan> plan = values.feasible ? plan_picture(run, run, tracks) : std::nullopt) {
+    page.sections.push_back({.title = "The plan on the machines", .sentences = {}});
+    page.sections.back().plans.push_back(std::move(*plan));
+  }
+  if (!timeline.timelines.empty()) {
+    page.sections.push_back(std::move(timeline));
+  }
   if (values.feasible) {
     page.sections.push_back(devices_section(run, "Devices and stages"));
   }
@@ -220,7 +316,16 @@ DocumentPage run_page(const JsonDocument& document) {
 DocumentPage explanation_page(const JsonDocument& document) {
   const json& json = document.json();
   const std::string title = text_at(json, "strategy") + ", " + text_at(json, "schedule") + of_model(json);
-  return {title, {explanation_section(json.at("explanation"), "What holds the run back: " + title)}, {}};
+  const std::string plan = " (" + text_at(json, "strategy") + ", " + text_at(json, "schedule") + ")";
+  const std::string model = text_at(json, "model"), platform = text_at(json, "platform");
+  Answer answer = answer_of_explanation(
+      json.at("explanation"),
+      (model.empty() ? "training" : model) + (platform.empty() ? "" : " on " + platform) + plan);
+  PageSection section = explanation_section(json.at("explanation"), "What holds the run back");
+  if (!answer.sentence.empty() && !section.sentences.empty()) {
+    section.sentences.erase(section.sentences.begin()); // the card says it
+  }
+  return {title, {std::move(section)}, {}, std::move(answer)};
 }
 
 } // namespace stagecraft

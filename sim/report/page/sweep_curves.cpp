@@ -43,8 +43,8 @@ Chart curve(const SweepView& view, std::size_t axis, const ChartGoal& goal) {
   const bool drawn = view.drawn(axis);
   const std::optional<std::size_t> colour = view.colour_axis(axis);
   const std::size_t names = view.series(colour);
-  Chart chart{.name = std::string(goal.name) + "-by-" + file_name_of(short_name(along.key)),
-              .title = std::string(goal.title) + " by " + short_name(along.key) +
+  Chart chart{.name = std::string(goal.name) + "-by-" + file_name_of(name_of(along)),
+              .title = std::string(goal.title) + " by " + name_of(along) +
                        (drawn ? ", each value in a draw of its own" : ", all else at its best"),
               .x = scale.axis,
               .y = {.title = std::string(goal.axis), .from_zero = true},
@@ -65,7 +65,7 @@ Chart curve(const SweepView& view, std::size_t axis, const ChartGoal& goal) {
     }
     if (!marks.empty()) {
       chart.series.push_back({colour ? view.name_of_series(*colour, name) : "", drawn ? Look::points : Look::line,
-                              view.labelled(std::move(marks)), static_cast<int>(name)});
+                              view.labelled(std::move(marks)), colour ? view.color_of_series(*colour, name) : 0});
     }
   }
   return chart;

@@ -37,7 +37,7 @@ std::vector<ChartSeries> cloud(const SweepView& view, const std::vector<Mark>& p
     const std::size_t number = view.series_of(static_cast<std::size_t>(mark.value), colour);
     ChartSeries& one = series[number];
     one.name = colour ? view.name_of_series(*colour, number) : "points";
-    one.color = static_cast<int>(number);
+    one.color = colour ? view.color_of_series(*colour, number) : 0;
     one.marks.push_back(mark);
   }
   std::vector<ChartSeries> all;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/report/page/strategy_colors.hpp"
 #include "sim/report/page/sweep_scale.hpp"
 #include "sim/report/page/sweep_view.hpp"
 
@@ -57,7 +58,7 @@ std::vector<AxisPair> pairs_of(const SweepView& view) {
 // A map with axes but no cells.
 Chart empty_map(const SweepView& view, const AxisPair& pair, const std::string& what, const std::string& title) {
   const std::vector<SweptAxis>& axes = view.results().axes;
-  const std::string x = short_name(axes[pair.across].key), y = short_name(axes[pair.down].key);
+  const std::string x = name_of(axes[pair.across]), y = name_of(axes[pair.down]);
   Chart chart{.name = what + "-over-" + file_name_of(x + "-" + y),
               .title = title + " over " + x + " and " + y,
               .x = {.title = x, .names = pair.columns.names},
@@ -118,7 +119,7 @@ Chart winners(const SweepView& view, const AxisPair& pair, std::size_t who) {
   for (const std::size_t point : cells(view, pair, chart_goals().front())) {
     ChartSeries& one = series[view.value(point, who)];
     one.name = view.text(point, who);
-    one.color = static_cast<int>(view.value(point, who));
+    one.color = key == "strategy" ? strategy_color(one.name) : static_cast<int>(view.value(point, who));
     one.marks.push_back(mark_of(view, pair, point));
   }
   for (auto& [name, one] : series) {

@@ -18,109 +18,6 @@ namespace {
 
 constexpr std::size_t kMostRows = 2000;
 
-std::string in_brackets(const std::string& label) { return label.empty() ? "" : " (" + label + ")"; }
-
-// A number for a sentence; large ones without an exponent.
-std::string written(double value) {
-  constexpr double kLarge = 1e4;
-  return std::abs(value) < kLarge ? rounded(value) : to_text(value, 0);
-}
-
-std::string constraints_kept(const SweepView& view) {
-  const std::string constraints = " the constraints (" + view.results().constraints + ")";
-  if (view.outside() == 0 || view.outside() == view.results().points()) {
-    return (view.outside() == 0 ? "All feasible points keep to" : "No feasible point keeps to") + constraints + ".";
-  }
-  return std::to_string(view.results().points() - view.outside()) + " feasible points keep to" + constraints +
-         "; charts and findings are of these, " + std::to_string(view.outside()) +
-         " others count only where charts show all.";
-}
-
-// How much the best throughput changes along each axis, the largest change first.
-std::vector<std::string> influence(const SweepView& view) {
-  std::vector<std::pair<double, std::string>> found;
-  for (const std::size_t axis : view.goals().empty() ? std::vector<std::size_t>{} : view.varied()) {
-    if (view.drawn(axis)) {
-      continue;
-    }
-    const ChartGoal& goal = *view.goals().front();
-    const std::vector<double>& column = view.results().*goal.column;
-    const auto best =
-        view.best_of(view.results().axes[axis].values.size(), goal, [&](std::size_t point) -> std::size_t {
-          return view.has(point, axis) ? view.value(point, axis) : SweepView::kNowhere;
-        });
-    std::int64_t high = -1, low = -1;
-    for (const std::int64_t point : best) {
-      high = point >= 0 && (high < 0 || column[point] > column[high]) ? point : high;
-      low = point >= 0 && (low < 0 || column[point] < column[low]) ? point : low;
-    }
-    constexpr double kSame = 1.005;
-    if (high >= 0 && column[low] > 0 && column[high] > kSame * column[low]) {
-      const double factor = column[high] / column[low];
-      found.emplace_back(factor, "By " + short_name(view.results().axes[axis].key) + " the best " +
-                                     std::string(goal.axis) + " differ by a factor of " + rounded(factor) + ": " +
-                                     view.text(high, axis) + " best, " + view.text(low, axis) + " worst.");
-    }
-  }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> sentences;
-  for (auto& [factor, sentence] : found) {
-    sentences.push_back(std::move(sentence));
-  }
-  return sentences;
-}
-
-// " by sweep 2, NAME"; "" where there is only one sweep.
-std::string asker(const SweepView& view, const SweepAnswer& answer) {
-  const std::vector<SweepAnswer>& all = view.results().answers;
-  return all.size() < 2 ? ""
-                        : " by sweep " + std::to_string(&answer - all.data() + 1) +
-                              (answer.sweep.empty() ? "" : ", " + answer.sweep);
-}
-
-std::vector<std::string> sentences(const SweepView& view) {
-  std::string counts = std::to_string(view.results().points()) + " points are feasible, " +
-                       std::to_string(view.results().infeasible) + " are not, " +
-                       std::to_string(view.results().failed) + " failed";
-  counts += view.results().screened > 0
-                ? "; " + std::to_string(view.results().screened) + " are known from the first pass alone."
-                : ".";
-  std::vector<std::string> all = {counts};
-  if (!view.results().training.empty()) {
-    all.push_back(view.results().training);
-  }
-  if (view.results().constraints_differ) {
-    all.emplace_back("The sweeps of this file have different constraints: charts and findings heed none of them" +
-                     std::string(view.results().constraints.empty() ? "." : " but the one below."));
-  }
-  if (!view.results().constraints.empty()) {
-    all.push_back(constraints_kept(view));
-  }
-  for (const SweepAnswer& answer : view.results().answers) {
-    all.push_back("Asked for" + asker(view, answer) + ": " + answer.words + ". " +
-                  (answer.best.empty() ? "No point that is known to be feasible has it."
-                                       : "The best point comes to " + answer.best.front().text +
-                                             in_brackets(view.label(answer.best.front().point)) + "."));
-  }
-  for (const ChartGoal* goal : view.goals()) {
-    const std::int64_t best = view.best_of(1, *goal, [](std::size_t) { return 0; }).front();
-    if (best >= 0) {
-      const bool assumed = goal->column == &SweepResults::dollars_per_million &&
-                           view.results().cost_is_assumed(static_cast<std::size_t>(best));
-      all.push_back(std::string(goal->title) + ": the best point comes to " + (assumed ? kAssumedMark : "") +
-                    written((view.results().*goal->column)[static_cast<std::size_t>(best)]) + " " +
-                    std::string(goal->axis) + in_brackets(view.label(static_cast<std::size_t>(best))) + ".");
-    }
-  }
-  for (std::string& sentence : influence(view)) {
-    all.push_back(std::move(sentence));
-  }
-  if (!view.results().prices.empty()) {
-    all.push_back(view.results().prices);
-  }
-  return all;
-}
-
 // The scale of each axis of a view: how its values are sorted and filtered, and the title of its column.
 std::vector<Scale> scales_of(const SweepView& view) {
   std::vector<Scale> scales;
@@ -144,6 +41,16 @@ PageTable empty_table(const SweepView& view, const std::vector<Scale>& scales, c
     table.columns.emplace_back("constraints");
   }
   table.columns.emplace_back("key");
+  table.main = {"score"};
+  for (std::size_t at = 0; at < scales.size(); ++at) {
+    if (view.results().axes[view.axes()[at]].values.size() > 1) {
+      table.main.push_back(scales[at].axis.title);
+    }
+  }
+  for (const Metric* shown : {&metric("iteration_seconds"), &metric("samples_per_second")}) {
+    table.main.emplace_back(shown->heading);
+  }
+  table.main.insert(table.main.end(), {"USD per million", "constraints"});
   return table;
 }
 
@@ -201,7 +108,7 @@ std::vector<PageTable> answers(const SweepView& view) {
   const std::vector<Scale> scales = scales_of(view);
   std::vector<PageTable> tables;
   for (const SweepAnswer& answer : view.results().answers) {
-    PageTable table = empty_table(view, scales, "The best" + asker(view, answer) + ": " + answer.words);
+    PageTable table = empty_table(view, scales, "The best" + asked_by(view, answer) + ": " + answer.words);
     table.columns.insert(table.columns.begin(), "score");
     for (const SweepAnswer::Point& one : answer.best) {
       table.rows.push_back(row_of(view, scales, one.point));
@@ -253,8 +160,8 @@ bool is_settled(const Chart& chart) {
 
 DocumentPage sweep_page(const SweepResults& results) {
   const SweepView view(results);
-  DocumentPage page{results.name.empty() ? "Sweep" : "Sweep: " + results.name, {}, results.inputs};
-  page.sections.push_back({.title = "Findings", .sentences = sentences(view)});
+  DocumentPage page{results.name.empty() ? "Sweep" : "Sweep: " + results.name, {}, results.inputs, sweep_answer(view)};
+  page.sections.push_back({.title = "Findings", .sentences = sweep_findings(view)});
   page.sections.push_back({.title = "What was asked for", .sentences = {}, .tables = answers(view)});
   if (results.points() > 0) {
     const std::optional<SweepView> all = view.outside() > 0 ? std::optional(SweepView(results, true)) : std::nullopt;

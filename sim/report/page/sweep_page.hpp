@@ -18,6 +18,7 @@ namespace stagecraft {
 struct SweptAxis {
   std::string key;
   std::vector<std::string> values; ///< in order of first appearance
+  std::string label = {};          ///< its name for readers; "": the key in words
 };
 /// "model + training.global_batch", and "vgg16 + 384" for their values; parts_of_axis() are the names joined.
 std::string as_one_axis(const std::vector<std::string>& names);
@@ -51,6 +52,7 @@ struct SweepReason {
 struct SweepResults {
   std::string name;
   std::vector<std::string> inputs; ///< files read
+  std::vector<AnswerBasis> basis;  ///< what is the same for all points
   std::vector<SweepAnswer> answers;
   std::vector<SweptAxis> axes;
   std::vector<std::uint32_t>

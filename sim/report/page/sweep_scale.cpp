@@ -2,6 +2,7 @@
 #include "sim/report/page/sweep_scale.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <numeric>
 
@@ -31,7 +32,7 @@ Scale numeric_scale(const std::string& title, std::vector<double> numbers) {
 Scale name_scale(const SweptAxis& axis) {
   std::vector<double> places(axis.values.size());
   std::iota(places.begin(), places.end(), 0);
-  Scale scale{{.title = short_name(axis.key)}, std::move(places)};
+  Scale scale{{.title = name_of(axis)}, std::move(places)};
   std::transform(axis.values.begin(), axis.values.end(), std::back_inserter(scale.axis.names), shortened);
   return scale;
 }
@@ -47,12 +48,25 @@ std::string range_of(const std::string& first, const std::string& last) {
   return (unit == unit_of(to) ? from.substr(0, from.size() - unit.size()) : from) + " to " + to;
 }
 
+// Keys whose own words would not be understood, below their first word.
+constexpr std::array<std::pair<std::string_view, const char*>, 8> kWords = {{
+    {"micro_batches", "micro-batches"},
+    {"network.nic", "network card per"},
+    {"parallel.tensor", "tensor-parallel degree"},
+    {"parallel.pipeline", "pipeline stages"},
+    {"parallel.data", "data-parallel replicas"},
+    {"parallel.context", "context-parallel degree"},
+    {"parallel.expert", "expert-parallel degree"},
+    {"parallel.zero", "ZeRO stage"},
+}};
+
 // One part of a key in words.
 std::string short_part(const std::string& key) {
   const std::size_t first = key.find('.');
   std::string name = first == std::string::npos ? key : key.substr(first + 1);
-  if (name == "micro_batches") {
-    return "micro-batches";
+  const auto word = std::find_if(kWords.begin(), kWords.end(), [&](const auto& one) { return one.first == name; });
+  if (word != kWords.end()) {
+    return word->second;
   }
   std::replace(name.begin(), name.end(), '.', ' ');
   std::replace(name.begin(), name.end(), '_', ' ');
@@ -139,6 +153,22 @@ std::string short_name(const std::string& key) {
   return as_one_axis(parts);
 }
 
+std::string name_of(const SweptAxis& axis) { return axis.label.empty() ? short_name(axis.key) : axis.label; }
+
+// A number goes before what it counts.
+std::string value_in_words(const SweptAxis& axis, const std::string& value) {
+  if (axis.key == "strategy" || axis.key == "schedule") {
+    return value;
+  }
+  const std::string name = name_of(axis), text = shortened(value);
+  const bool counts = name.ends_with('s') && !name.ends_with("ss") && text.find_first_not_of("0123456789") == text.npos;
+  if (!counts) {
+    return name + " " + text;
+  }
+  const bool one = text == "1";
+  return text + " " + (one ? name.substr(0, name.size() - (name.ends_with("ches") ? 2 : 1)) : name);
+}
+
 std::string shortened(const std::string& text) {
   std::vector<std::string> parts = parts_of_axis(text);
   std::transform(parts.begin(), parts.end(), parts.begin(), shortened_part);
@@ -163,7 +193,7 @@ std::optional<std::vector<double>> plain_numbers(const std::vector<std::string>&
 }
 
 Scale scale_of(const SweptAxis& axis) {
-  const std::string name = short_name(axis.key);
+  const std::string name = name_of(axis);
   constexpr double kGigabit = 1e9 / 8;
   if (auto numbers = plain_numbers(axis.values)) {
     return numeric_scale(name, std::move(*numbers));

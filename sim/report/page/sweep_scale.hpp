@@ -41,6 +41,11 @@ SharedPlaces shared_places(std::size_t values_across, std::size_t values_down);
 /// A key in words: "platform.network.bandwidth" is "network bandwidth".
 std::string short_name(const std::string& key);
 
+/// The name of an axis for readers: its label, or its key in words.
+std::string name_of(const SweptAxis& axis);
+/// A value with the name of its axis: "network bandwidth 10 Gb/s", "2 A100 servers", "uniform".
+std::string value_in_words(const SweptAxis& axis, const std::string& value);
+
 /// A value for people: "1.40491809684 GB/s" is "1.405 GB/s", {"workers": "2"} is "workers: 2".
 std::string shortened(const std::string& text);
 

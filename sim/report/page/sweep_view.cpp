@@ -5,6 +5,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "sim/report/page/strategy_colors.hpp"
 #include "sim/report/page/sweep_scale.hpp"
 #include "sim/result/metrics_table.hpp"
 
@@ -101,12 +102,9 @@ std::vector<char> SweepView::drawn_axes() const {
 std::string SweepView::label(std::size_t point) const {
   std::string label;
   for (const std::size_t axis : varied_) {
-    const std::string& key = results_.axes[axis].key;
-    const bool speaks = key == "strategy" || key == "schedule";
-    if (!has(point, axis)) {
-      continue;
+    if (has(point, axis)) {
+      label += (label.empty() ? "" : ", ") + value_in_words(results_.axes[axis], text(point, axis));
     }
-    label += (label.empty() ? "" : ", ") + (speaks ? "" : short_name(key) + " ") + shortened(text(point, axis));
   }
   return label + (all_ && results_.outside[point] != 0 ? ", outside the constraints" : "");
 }
@@ -136,6 +134,11 @@ std::size_t SweepView::series(std::optional<std::size_t> colour) const {
 
 std::size_t SweepView::series_of(std::size_t point, std::optional<std::size_t> colour) const {
   return colour ? std::min<std::size_t>(kNamed - 1, value(point, *colour)) : 0;
+}
+
+int SweepView::color_of_series(std::size_t colour, std::size_t number) const {
+  return results_.axes[colour].key == "strategy" ? strategy_color(name_of_series(colour, number))
+                                                 : static_cast<int>(number);
 }
 
 std::string SweepView::name_of_series(std::size_t colour, std::size_t number) const {

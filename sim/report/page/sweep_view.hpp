@@ -81,6 +81,8 @@ public:
   std::size_t series_of(std::size_t point, std::optional<std::size_t> colour) const;
   std::size_t series(std::optional<std::size_t> colour) const;
   std::string name_of_series(std::size_t colour, std::size_t number) const;
+  /// The number of its colour: of a strategy that of all pages, else its own.
+  int color_of_series(std::size_t colour, std::size_t number) const;
 
 private:
   bool tells(std::size_t axis) const;
@@ -98,6 +100,12 @@ private:
 std::vector<Chart> sweep_curves(const SweepView& view);
 std::vector<Chart> sweep_maps(const SweepView& view);
 std::vector<Chart> sweep_fronts(const SweepView& view);
+
+/// The answer of sweeps, and what else there is to know, the largest change first.
+Answer sweep_answer(const SweepView& view);
+std::vector<std::string> sweep_findings(const SweepView& view);
+/// " by sweep 2, NAME"; "" where there is only one sweep.
+std::string asked_by(const SweepView& view, const SweepAnswer& answer);
 
 /// The choice to which those charts over two axes belong that show who wins.
 inline constexpr const char* kWhoWins = "Who wins by throughput";

@@ -62,6 +62,41 @@ const Timelines = (() => {
     });
   }
 
+  // The critical path as a row of its own: what of it is seen on devices and links, one piece after another.
+  function critical_path(data) {
+    const path = [];
+    let until = -1;
+    const bars = [];
+    data.tracks.forEach((_, track) => {
+      for (let bar = data.begin[track]; bar < data.begin[track + 1]; ++bar) if (data.critical[bar]) bars.push(bar);
+    });
+    bars.sort((a, b) => data.start[a] - data.start[b] || data.finish[b] - data.finish[a]);
+    for (const bar of bars) {
+      if (data.finish[bar] <= until || data.start[bar] < until - 1) continue; // seen already, on another link
+      path.push(bar);
+      until = data.finish[bar];
+    }
+    return path;
+  }
+
+  // The data with that row at its end; as it is where nothing is critical.
+  function with_path(data) {
+    const path = critical_path(data);
+    if (path.length < 2) return { ...data, path: -1 };
+    const longer = (values) => {
+      const all = new values.constructor(values.length + path.length);
+      all.set(values);
+      path.forEach((bar, at) => { all[values.length + at] = values[bar]; });
+      return all;
+    };
+    const columns = Object.fromEntries(["start", "finish", "kind", "micro_batch", "iteration", "critical"].map((name) => [name, longer(data[name])]));
+    return {
+      ...data, ...columns, path: data.tracks.length,
+      tracks: [...data.tracks, { group: "", name: "critical path", of_axis: "" }],
+      begin: [...data.begin, data.start.length + path.length],
+    };
+  }
+
   function unpacked(data) {
     const kinds = data.kinds.map(([category, label, bytes]) => ({ category, label, bytes }));
     const names = [...new Set(kinds.map((kind) => kind.category))];
@@ -93,7 +128,8 @@ const Timelines = (() => {
 
   class Picture {
     constructor(parent, data, view) {
-      this.data = unpacked(data);
+      this.data = with_path(unpacked(data));
+      this.links = this.data.tracks.filter((track) => track.group.endsWith("links")).length;
       this.view = view;
       this.most = this.data.levels.reduce((value, one) => one.bytes.reduce((a, b) => Math.max(a, b), value), 1);
       this.chosen = -1;
@@ -144,7 +180,11 @@ const Timelines = (() => {
         this.rows.push({ kind, index, y, height, group, name, of_axis, first });
         y += height + (height > 8 ? 2 : 0);
       };
-      tracks.forEach((track, index) => add("bars", index, heights[sort(track)], track.group, track.name, track.of_axis));
+      if (this.data.path >= 0) add("bars", this.data.path, 24, "", "critical path", "");
+      tracks.forEach((track, index) => {
+        const folded = track.group.endsWith("links") && !this.view.links;
+        if (index !== this.data.path && !folded) add("bars", index, heights[sort(track)], track.group, track.name, track.of_axis);
+      });
       const low = levels.length > 16 ? Math.max(6, Math.floor(320 / levels.length)) : 26;
       levels.forEach((level, index) => add("level", index, low, level.group.replace("devices", "memory"), level.name.replace(/^memory /, "")));
       this.height = y + 4;
@@ -216,7 +256,7 @@ const Timelines = (() => {
         context.fillText(row.group, 0, row.y - 8);
       }
       const middle = row.y + row.height / 2;
-      if (middle < this.named + 12) return; // of thin rows those that have room
+      if (middle < this.named + 13) return; // of thin rows those that have room
       this.named = middle;
       context.fillStyle = row.of_axis ? this.ink.soft : this.ink.text;
       const name = row.of_axis || row.name, indent = row.of_axis ? 12 : 0;
@@ -418,9 +458,21 @@ const Timelines = (() => {
       this.pinched = null;
     }
 
+    // Tells pictures of the plan what each device and link does at a moment.
+    tell_moment(moment) {
+      const tick = (moment * ticks) / this.data.end, at = new Map();
+      this.data.tracks.forEach((track, index) => {
+        if (index === this.data.path) return;
+        const last = this.data.begin[index + 1], bar = above(this.data.finish, this.data.begin[index], last, tick);
+        if (bar < last && this.data.start[bar] <= tick) at.set(track.name.replace(/ #\d+$/, ""), color_of(this.data.kinds[this.data.kind[bar]].category));
+      });
+      dispatchEvent(new CustomEvent("moment", { detail: { at, said: `At ${seconds(moment, (this.view.to - this.view.from) / this.width)}: devices are framed in the colour of what they compute, links that carry data are marked.` } }));
+    }
+
     show(event) {
       const box = this.canvas.getBoundingClientRect();
       const found = this.at(event.clientX - box.left, event.clientY - box.top);
+      if (document.querySelector(".cluster") && event.clientX - box.left > this.left) this.tell_moment(this.time_at(event.clientX - box.left));
       found ? Tip.show(found.text, event.clientX, event.clientY) : Tip.hide();
     }
 
@@ -524,6 +576,7 @@ const Timelines = (() => {
       from: 0,
       to: end,
       critical: false,
+      links: true, // are shown
       set(from, to) {
         const size = Math.min(end, Math.max(to - from, end * 1e-7));
         view.from = Math.min(Math.max(0, from), end - size);
@@ -532,6 +585,11 @@ const Timelines = (() => {
       },
       zoom: (at, factor) => view.set(at - (at - view.from) * factor, at + (view.to - at) * factor),
       all: () => view.set(0, end),
+      fold() {
+        view.links = !view.links;
+        view.fold_button?.setAttribute("aria-pressed", String(view.links));
+        redraw();
+      },
       toggle() {
         view.critical = !view.critical;
         view.button?.setAttribute("aria-pressed", String(view.critical));
@@ -569,6 +627,19 @@ const Timelines = (() => {
     return bar;
   }
 
+  // Rows of links are many: beyond some they are shown on demand.
+  function add_fold_button(bar, view, links) {
+    const most = 16;
+    if (!links) return;
+    view.links = links <= most;
+    view.fold_button = document.createElement("button");
+    view.fold_button.type = "button";
+    view.fold_button.textContent = `show ${links} rows of links`;
+    view.fold_button.setAttribute("aria-pressed", String(view.links));
+    view.fold_button.addEventListener("click", () => view.fold());
+    bar.insertBefore(view.fold_button, bar.lastChild);
+  }
+
   // Of runs of which one takes many times another, the shortest would be a stroke on the axis of all.
   function first_view(view, list) {
     const [shortest, longest] = [Math.min(...list.map((one) => one.end)), Math.max(...list.map((one) => one.end))];
@@ -585,6 +656,7 @@ const Timelines = (() => {
     bar.lastChild.append(first_view(view, list));
     parent.append(bar);
     for (const one of list) pictures.push(new Picture(parent, one, view));
+    add_fold_button(bar, view, Math.max(...pictures.map((one) => one.links)));
     return () => pictures.forEach((picture) => picture.draw());
   }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
@@ -21,16 +22,29 @@ std::vector<std::string> accuracy_sentences(const Validation& validation) {
   const auto worst = std::max_element(validation.rows.begin(), validation.rows.end(), [](const auto& a, const auto& b) {
     return std::abs(a.error()) < std::abs(b.error());
   });
-  std::vector<std::string> sentences = {
-      "Of " + std::to_string(validation.rows.size()) + " rows half are predicted within " +
-          percent(accuracy.median_ape, 2) + " and nine tenths within " + percent(accuracy.p90_ape, 2) +
-          "; on average " + percent(accuracy.mape, 2) + " off.",
-      "Predictions are " + percent(std::abs(accuracy.bias), 2) + " too " + (accuracy.bias < 0 ? "low" : "high") +
-          " on average. The worst, " + worst->case_name + ", is " + percent(worst->error(), 1) + " off."};
-  if (accuracy.spearman) {
-    sentences.push_back("Their order is right to a rank correlation of " + number_cell(*accuracy.spearman).text + ".");
+  return {"On average predictions are off by " + percent(accuracy.mape, 2) + "; the worst, " + worst->case_name + ", is " +
+          percent(worst->error(), 1) + " off."};
+}
+
+// The card: how well predictions agree with what was measured.
+Answer accuracy_answer(const Validation& validation, const std::string& of, const std::string& what) {
+  if (validation.rows.empty()) {
+    return {"No row of " + of + " could be predicted."};
   }
-  return sentences;
+  const Accuracy accuracy = accuracy_of(validation.rows);
+  Answer answer{"Half of " + std::to_string(validation.rows.size()) + " predictions for " + of + " are within " +
+                percent(accuracy.median_ape, 1) + " of what was measured, nine of ten within " +
+                percent(accuracy.p90_ape, 1) + "."};
+  answer.figures = {{"Rows", std::to_string(validation.rows.size()), what},
+                    {"Median error", percent(accuracy.median_ape, 1)},
+                    {"Nine of ten within", percent(accuracy.p90_ape, 1)},
+                    {"Bias", percent(accuracy.bias, 1), accuracy.bias < 0 ? "predictions are too low on average"
+                                                                          : "predictions are too high on average"}};
+  if (accuracy.spearman) {
+    constexpr int kDigits = 3;
+    answer.figures.push_back({"Order", to_digits(*accuracy.spearman, kDigits), "rank correlation; 1: all in order"});
+  }
+  return answer;
 }
 
 PageTable rows_table(const Validation& validation) {
@@ -92,6 +106,35 @@ Validation predicted_rows(const json& list) {
   return validation;
 }
 
+// How often the predicted intervals held what was measured; "" without intervals.
+std::string interval_sentence(const json& intervals) {
+  const double coverage = number_at(intervals, "coverage");
+  return std::isfinite(coverage) ? "Intervals that should hold nine of ten measurements held " + percent(coverage, 0) +
+                                       " of " + std::to_string(whole_at(intervals, "rows", 0)) + "."
+                                 : "";
+}
+
+Answer fits_answer(const json& fits, const std::string& device) {
+  std::vector<double> medians;
+  double points = 0;
+  for (const json& fit : fits) {
+    medians.push_back(number_at(fit, "median_ape"));
+    points += std::max(0.0, number_at(fit, "points"));
+  }
+  if (medians.empty()) {
+    return {"Nothing was fitted for " + device + "."};
+  }
+  const auto [least, most] = std::minmax_element(medians.begin(), medians.end());
+  Answer answer{"Times of " + std::to_string(medians.size()) + " kinds of kernels and collectives on " + device +
+                " follow from measurements: the median error of a kind is " + percent(*least, 1) + " to " +
+                percent(*most, 1) + "."};
+  answer.figures = {{"Kinds", std::to_string(medians.size()), "of kernels and collectives"},
+                    {"Measured points", to_text(points, 0)},
+                    {"Best median error", percent(*least, 1)},
+                    {"Worst median error", percent(*most, 1)}};
+  return answer;
+}
+
 } // namespace
 
 DocumentPage validation_page(const JsonDocument& document) {
@@ -114,14 +157,23 @@ DocumentPage validation_page(const JsonDocument& document) {
       section.tables.push_back(std::move(*table));
     }
   }
-  return {"Validation: " + text_at(document.json(), "source"), {std::move(findings), std::move(section)}, {}};
+  Answer answer = accuracy_answer(validation, text_at(document.json(), "source"), "measured and predicted");
+  answer.sure = interval_sentence(object_at(document.json(), "intervals"));
+  if (const std::size_t skipped = list_at(document.json(), "skipped").size(); skipped > 0) {
+    answer.basis.push_back({"Left out", std::to_string(skipped) + " rows, each with its reason, at the end of the page"});
+  }
+  return {"Validation: " + text_at(document.json(), "source"),
+          {std::move(findings), std::move(section)},
+          {},
+          std::move(answer)};
 }
 
 DocumentPage prediction_page(const JsonDocument& document) {
   const Validation validation = predicted_rows(list_at(document.json(), "rows"));
   return {"Kernels of " + text_at(document.json(), "device") + ", predicted",
           {{.title = "Findings", .sentences = accuracy_sentences(validation)}, pictures(validation)},
-          {}};
+          {},
+          accuracy_answer(validation, text_at(document.json(), "device"), "measured kernels")};
 }
 
 DocumentPage fits_page(const JsonDocument& document) {
@@ -146,7 +198,8 @@ DocumentPage fits_page(const JsonDocument& document) {
   PageSection fits{.title = "Fits", .sentences = {}};
   fits.charts = {bars_of("fits", "Median error of each fit", "[%]", medians)};
   fits.tables = {std::move(table)};
-  DocumentPage page{"Calibration of " + text_at(document.json(), "device"), {}, {}};
+  DocumentPage page{"Calibration of " + text_at(document.json(), "device"), {}, {},
+                    fits_answer(list, text_at(document.json(), "device"))};
   if (!validation.rows.empty()) {
     const std::vector<std::string> more = accuracy_sentences(validation);
     sentences.insert(sentences.end(), more.begin(), more.end());

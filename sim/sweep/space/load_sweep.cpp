@@ -263,6 +263,34 @@ void read_screen(const yaml::Node* node, Sweep& sweep) {
   sweep.screen = screen;
 }
 
+// The labels of axes by their keys, of those that advance together joined by " + ".
+yaml::Node labels_of(const yaml::Node& sweep) {
+  yaml::Node labels{.kind = yaml::Node::Kind::map, .where = sweep.where};
+  const auto add = [&](const std::string& keys, const yaml::Node& axis) {
+    const yaml::Node* label = axis.kind == yaml::Node::Kind::map ? axis.find(kLabel) : nullptr;
+    if (label != nullptr) {
+      labels.entries.push_back({keys, label->where, *label});
+    }
+  };
+  const auto add_zip = [&](const yaml::Node& zip) {
+    std::string keys;
+    for (const yaml::Node::Entry& entry : zip.entries) {
+      keys += entry.key == kLabel ? "" : (keys.empty() ? "" : " + ") + entry.key;
+    }
+    add(keys, zip);
+  };
+  for (const yaml::Node::Entry& entry : sweep.entries) {
+    if (std::find(kWords.begin(), kWords.end(), entry.key) == kWords.end()) {
+      add(entry.key, entry.value);
+    }
+  }
+  if (const yaml::Node* zip = sweep.find("zip")) {
+    add_zip(*zip);
+    std::for_each(zip->items.begin(), zip->items.end(), add_zip);
+  }
+  return labels;
+}
+
 // The goal, with the study's key compare.rank: of the last setting, or of the document.
 SweepGoal goal_of(yaml::Node sweep, yaml::Node document, const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
@@ -274,6 +302,9 @@ SweepGoal goal_of(yaml::Node sweep, yaml::Node document, const std::vector<Setti
   if (const yaml::Node* rank = compare != nullptr ? compare->find("rank") : nullptr) {
     sweep.entries.push_back({"rank", rank->where, *rank});
   }
+  if (yaml::Node labels = labels_of(sweep); !labels.entries.empty()) {
+    sweep.entries.push_back({"labels", sweep.where, std::move(labels)});
+  }
   return read_goal(sweep);
 }
 
@@ -281,8 +312,15 @@ SweepGoal goal_of(yaml::Node sweep, yaml::Node document, const std::vector<Setti
 std::string text_of_points(yaml::Node node) {
   erase(node, {"objective", "constraints"});
   for (yaml::Node::Entry& entry : node.entries) {
+    erase(entry.value, {kLabel});
     if (entry.key == "screen") {
       erase(entry.value, {"keep"});
+    }
+    for (yaml::Node& zip : entry.value.items) {
+      erase(zip, {kLabel});
+    }
+    if (const yaml::Node* values = entry.value.find(kValues)) {
+      entry.value = yaml::Node(*values);
     }
   }
   return yaml::flow_text(node);

@@ -107,6 +107,7 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
     }
   }
   const bool logarithmic = map.choice("scale", kScales, "linear").logarithmic;
+  map.text(kLabel, "");
   if (logarithmic && (from.number <= 0 || to.number <= 0)) {
     throw InputError(map.where("scale"), "a logarithmic range has ends that are not positive; allowed: linear");
   }
@@ -146,6 +147,16 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
 } // namespace
 
 SweepAxis read_axis(const std::string& key, const Where& where, const yaml::Node& node) {
+  if (node.kind == yaml::Node::Kind::map && node.find(kValues) != nullptr) {
+    yaml::Map map(node, "axis");
+    const yaml::Node& values = map.node(kValues);
+    map.text(kLabel, "");
+    map.finish();
+    if (values.kind == yaml::Node::Kind::map) {
+      throw InputError(values.where, "the values of axis '" + key + "' are a mapping; allowed: a list");
+    }
+    return read_axis(key, where, values);
+  }
   if (node.kind == yaml::Node::Kind::map) {
     return read_range(key, where, node);
   }
@@ -160,6 +171,10 @@ SweepAxis read_axis(const std::string& key, const Where& where, const yaml::Node
 SweepAxis read_zip(const yaml::Node& node) {
   SweepAxis together;
   for (const yaml::Node::Entry& entry : node.entries) {
+    if (entry.key == kLabel) {
+      yaml::scalar(entry.value, kLabel);
+      continue;
+    }
     SweepAxis axis = read_axis(entry.key, entry.where, entry.value);
     if (axis.interval) {
       throw InputError(entry.value.where, "axes that advance together need values; allowed: a list, or 'count'");

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/study/inputs.hpp"
@@ -13,6 +14,9 @@ namespace stagecraft {
 
 /// The most values that all axes of a sweep have together; their combinations may be many more.
 inline constexpr int kMostSweepValues = 1'000'000;
+
+/// Words of an axis: its name for readers, and its values where it has a name.
+inline constexpr std::string_view kLabel = "label", kValues = "values";
 
 /// A key and the values that it takes.
 struct AxisKey {
@@ -36,7 +40,8 @@ struct SweepAxis {
   std::size_t size() const { return interval ? 0 : keys.front().values.size(); }
 };
 
-/// Reads one axis: a list of values, or {from, to} with step, count or neither, and scale. Throws InputError.
+/// Reads one axis: a list of values, {values: a list}, or {from, to} with step, count or neither, and scale; both
+/// mappings may have a label. Throws InputError.
 SweepAxis read_axis(const std::string& key, const Where& where, const yaml::Node& node);
 /// Reads axes that advance together.
 SweepAxis read_zip(const yaml::Node& node);

@@ -180,6 +180,12 @@ SweepGoal read_goal(const yaml::Node& sweep) {
     goal.exact = find_by_name(kRankings, yaml::scalar(*rank, "rank"), "rank", rank->where).rank == RankBy::exact;
     document.entries.push_back({"rank", rank->where, *rank});
   }
+  if (const yaml::Node* labels = sweep.find("labels")) {
+    for (const yaml::Node::Entry& entry : labels->entries) {
+      goal.labels[entry.key] = yaml::scalar(entry.value, "label");
+    }
+    document.entries.push_back({"labels", labels->where, *labels});
+  }
   goal.exact = goal.exact && std::none_of(goal.limits.begin(), goal.limits.end(),
                                           [](const SweepGoal::Limit& limit) { return limit.row->name == "staleness"; });
   goal.document = yaml::flow_text(document);

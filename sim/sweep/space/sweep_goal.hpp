@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,12 +44,14 @@ struct SweepGoal {
   const ObjectiveRow* objective = nullptr;
   double samples = 0; ///< to train; 0: not said
   std::vector<Limit> limits;
+  std::map<std::string, std::string> labels; ///< names of axes for readers, by their keys joined as the page joins them
   bool exact = true; ///< points of exact training alone count, where a sweep has some; false where the study ranks by
                      ///< throughput or limits the staleness itself
   std::string document; ///< YAML on one line, from which read_goal() makes this goal again
 };
 
-/// Reads keys `objective` and `constraints` of a sweep, and `rank`, which comes from the study's `compare`; without
+/// Reads keys `objective` and `constraints` of a sweep, `rank`, which comes from the study's `compare`, and `labels`,
+/// which come from its axes; without
 /// them the goal is the least time of an iteration of exact training. Throws InputError.
 SweepGoal read_goal(const yaml::Node& sweep);
 

@@ -10,6 +10,7 @@
 #include "sim/report/page/sweep_scale.hpp"
 #include "sim/sweep/space/sweep_condition.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
+#include "sim/sweep/store/axis_names.hpp"
 #include "sim/sweep/store/kept_prices.hpp"
 
 namespace stagecraft {
@@ -80,7 +81,8 @@ struct Best {
 class Reader {
 public:
   /// `best`: the best points by each sweep's goal; the answers say their rank.
-  Reader(std::vector<std::vector<std::string>> axes, const std::vector<Best>& best) : axes_(std::move(axes)) {
+  Reader(std::vector<std::vector<std::string>> axes, const std::vector<Best>& best, const AxisNames& names)
+      : axes_(std::move(axes)) {
     for (const auto& [name, goal, aside, points] : best) {
       SweepAnswer& answer = results_.answers.emplace_back();
       answer.sweep = name;
@@ -92,7 +94,11 @@ public:
       }
     }
     for (const std::vector<std::string>& keys : axes_) {
-      results_.axes.push_back({as_one_axis(keys), {}});
+      results_.axes.push_back({as_one_axis(keys), {}, names.name_of(keys)});
+      for (const Best& one : best) {
+        const auto label = one.goal.labels.find(as_one_axis(keys));
+        results_.axes.back().label = label == one.goal.labels.end() ? results_.axes.back().label : label->second;
+      }
     }
     for (const std::string_view key : kRunAxes) {
       results_.axes.push_back({std::string(key), {}});
@@ -179,11 +185,14 @@ private:
   }
 
   // "network.bandwidth 10 Gb/s, uniform, 1f1b, 8 micro-batches": a point that has no row of its own.
-  static std::string in_words(const PointRow& row) {
+  std::string in_words(const PointRow& row) const {
     std::string words;
     const Json settings = Json::parse(row.settings);
     for (const auto& [key, value] : settings.items()) {
-      words += (words.empty() ? "" : ", ") + short_name(key) + " " + shortened(value.get<std::string>());
+      const auto axis = std::find_if(results_.axes.begin(), results_.axes.end(),
+                                     [&, name = key](const SweptAxis& one) { return one.key == name; });
+      words += (words.empty() ? "" : ", ") +
+               value_in_words(axis == results_.axes.end() ? SweptAxis{key, {}} : *axis, value.get<std::string>());
     }
     if (!row.strategy.empty()) { // empty: no run could be made
       words += (words.empty() ? "" : ", ") + row.strategy + ", " + row.schedule + ", " +
@@ -211,16 +220,50 @@ private:
   std::map<std::string, SweepReason> reasons_;
 };
 
+// The values of keys that have one value in all studies, as a reader would name them.
+std::vector<AnswerBasis> basis_of(const std::vector<SweepStore::Asked>& asked) {
+  constexpr std::array<std::pair<const char*, std::string_view>, 6> kTold = {{{"Model", "model"},
+                                                                              {"Machine", "platform"},
+                                                                              {"Batch", "training.global_batch"},
+                                                                              {"Precision", "training.precision"},
+                                                                              {"Optimizer", "training.optimizer"},
+                                                                              {"Kernel times", "cost_model"}}};
+  std::vector<AnswerBasis> basis;
+  const auto add = [&](const char* name, const std::vector<std::string>& values) {
+    const bool same = std::all_of(values.begin(), values.end(), [&](const auto& one) { return one == values.front(); });
+    if (same && !values.empty() && !values.front().empty()) {
+      basis.push_back({name, values.front()});
+    }
+  };
+  for (const auto& [name, key] : kTold) {
+    std::vector<std::string> values;
+    for (const SweepStore::Asked& one : asked) {
+      const yaml::Node document = yaml::parse(one.document, "the study of a sweep");
+      const yaml::Node* node = document.find(key.substr(0, key.find('.')));
+      node = node != nullptr && key.find('.') != key.npos ? node->find(key.substr(key.find('.') + 1)) : node;
+      values.push_back(node != nullptr ? node->text : "");
+    }
+    add(name, values);
+  }
+  std::vector<std::string> programs;
+  for (const SweepStore::Asked& one : asked) {
+    programs.push_back("Stagecraft " + one.program);
+  }
+  add("Made by", programs);
+  return basis;
+}
+
 } // namespace
 
 SweepResults read_sweep_results(SweepStore& store) {
   constexpr std::uint64_t kBest = 10;
   std::vector<Best> best;
-  for (const auto& [sweep, name, goal] : store.asked()) {
+  const std::vector<SweepStore::Asked> asked = store.asked();
+  for (const auto& [sweep, name, goal, program, document] : asked) {
     best.push_back({name, goal, store.set_aside(sweep, goal), {}});
     best.back().points = store.best(sweep, best.back().goal, "", kBest);
   }
-  Reader reader(store.axes(), best);
+  Reader reader(store.axes(), best, AxisNames(store));
   store.for_each([&](const PointRow& row) { reader.add(row); }, true);
   SweepResults results = reader.finish();
   results.screened = store.screened();
@@ -231,6 +274,7 @@ SweepResults read_sweep_results(SweepStore& store) {
   const bool has_cost = std::any_of(results.dollars_per_million.begin(), results.dollars_per_million.end(),
                                     [](double cost) { return cost > 0; });
   results.prices = has_cost ? price_remark(kept_prices(store, 0)) : "";
+  results.basis = basis_of(asked);
   return results;
 }
 

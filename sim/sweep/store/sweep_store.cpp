@@ -385,10 +385,11 @@ std::uint64_t SweepStore::screened() {
 
 std::vector<SweepStore::Asked> SweepStore::asked() {
   std::vector<Asked> asked;
-  SqliteStatement& statement = file_->statement("select id, name, goal from sweeps order by digest");
+  SqliteStatement& statement = file_->statement("select id, name, goal, program, document from sweeps order by digest");
   while (statement.step()) {
     const std::string place = file_->path().string() + ", table sweeps, column goal";
-    asked.push_back({statement.integer(0), statement.text(1), read_goal(yaml::parse(statement.text(2), place))});
+    asked.push_back({statement.integer(0), statement.text(1), read_goal(yaml::parse(statement.text(2), place)),
+                     statement.text(3), statement.text(4)});
   }
   return asked;
 }

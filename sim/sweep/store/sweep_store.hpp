@@ -97,11 +97,12 @@ public:
   /// points of a first pass; there are screened() of those.
   void for_each(const std::function<void(const PointRow&)>& visit, bool last_pass = false);
   std::uint64_t screened();
-  /// All sweeps: their numbers, names and goals.
+  /// All sweeps: their numbers, names and goals, the versions that ran them, and their studies as YAML.
   struct Asked {
     std::int64_t sweep;
     std::string name;
     SweepGoal goal;
+    std::string program, document;
   };
   std::vector<Asked> asked();
   /// The names of all sweeps, each once.
