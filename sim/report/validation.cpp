@@ -278,8 +278,11 @@ std::string to_csv(const Validation& validation) {
   return text;
 }
 
-std::string to_text(const Validation& validation, bool color) {
-  std::string text = to_text(table_of_rows(validation), color) + "\n" + to_text(table_of_errors(validation), color);
+std::string to_text(const Validation& validation, const TableView& view) {
+  TableView plain = view; // of the other tables
+  plain.columns.clear();
+  plain.sort.clear();
+  std::string text = to_text(table_of_rows(validation), view) + "\n" + to_text(table_of_errors(validation), plain);
   if (!validation.skipped.empty()) {
     Table table{{{"skipped"}, {"why"}}, {}};
     for (const auto& [why, cases] : by_reason(validation.skipped)) {
@@ -290,12 +293,14 @@ std::string to_text(const Validation& validation, bool color) {
             Style::plain},
            {why, Style::dim}});
     }
-    text += "\n" + to_text(table, color);
+    text += "\n" + to_text(table, plain);
   }
   for (const std::string& note : validation.notes) {
     text += "\n" + note;
   }
   return text + (validation.notes.empty() ? "" : "\n");
 }
+
+std::string to_text(const Validation& validation, bool color) { return to_text(validation, TableView{.color = color}); }
 
 } // namespace stagecraft
