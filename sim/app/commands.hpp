@@ -8,11 +8,13 @@
 
 namespace stagecraft {
 
-/// A command: where the help lists it, what it does in a few words, and the function that declares its flags.
+/// A command: where the help lists it, what it does in a few words, a whole call of it, and the function that declares
+/// its flags.
 struct CommandRow {
   const char* group;
   const char* name;
   const char* help;
+  const char* example;
   Job (*declare)(Flags& flags);
 };
 

@@ -5,32 +5,56 @@
 #include <algorithm>
 #include <iostream>
 #include <new>
-#include <span>
 
 #include "sim/app/commands.hpp"
+#include "sim/app/common/advice.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/interrupt.hpp"
+#include "sim/base/named_table.hpp"
 
 namespace stagecraft {
 namespace {
 
 // Only the command that is run, and help of all, need a command's flags.
-bool needs_flags(const CommandRow& row, std::span<const char* const> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return word == row.name || word.starts_with("--help-all"); });
+bool needs_flags(const CommandRow& row, const Words& words) {
+  return std::any_of(words.begin() + 1, words.end(),
+                     [&](const std::string& word) { return word == row.name || word.starts_with("--help-all"); });
 }
 
-ExitStatus run(int count, const char* const* words) {
+// "help compare" as "compare --help", and the like.
+Words in_flags(Words words) {
+  if (words.size() > 1 && words[1] == "help") {
+    words.erase(words.begin() + 1);
+    words.emplace_back("--help");
+  } else if (words.size() == 3 && words[2] == "help") {
+    words[2] = "--help";
+  } else if (words.size() == 2 && words[1] == "version") {
+    words[1] = "--version";
+  }
+  return words;
+}
+
+ExitStatus run(const Words& words) {
   CommandLine line("stagecraft", "Rehearse a training run before buying the cluster.",
                    "stagecraft " + std::string(program_version()));
   std::vector<std::pair<Flags, Job>> jobs;
   for (const CommandRow& row : commands()) {
     Flags flags = line.flags().command(row.name, row.help, row.group);
-    jobs.emplace_back(flags, needs_flags(row, {words, words + count}) ? row.declare(flags) : Job());
+    flags.add_example(row.example);
+    jobs.emplace_back(flags, needs_flags(row, words) ? row.declare(flags) : Job());
   }
-  if (const std::optional<ExitStatus> ended = line.read(count, words)) {
+  const std::vector<std::string> names = names_of(commands());
+  if (words.size() == 1) {
+    remark(first_steps(words.front()));
+    return kBadInput;
+  }
+  if (!words[1].starts_with('-') && std::find(names.begin(), names.end(), words[1]) == names.end()) {
+    remark(unknown_command(words, names));
+    return kBadInput;
+  }
+  if (const std::optional<ExitStatus> ended = line.read(words)) {
     return *ended;
   }
   for (const auto& [flags, job] : jobs) {
@@ -52,11 +76,14 @@ void handle_interrupts() {
 } // namespace
 } // namespace stagecraft
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
+  const stagecraft::Words words = stagecraft::in_flags({arguments, arguments + count});
   try {
-    return stagecraft::run(count, words);
+    return stagecraft::run(words);
   } catch (const stagecraft::InputError& failure) {
-    stagecraft::remark("error: " + std::string(failure.what()) + "\n");
+    const stagecraft::Advice advice = stagecraft::advice_on(words, failure.what());
+    const std::string message = advice.instead.empty() ? failure.what() : advice.instead;
+    stagecraft::remark("error: " + message + "\n" + advice.after);
     return stagecraft::kBadInput;
   } catch (const std::bad_alloc&) {
     std::cerr << "error: this takes more memory than there is\n";

@@ -8,7 +8,9 @@
 namespace stagecraft {
 namespace {
 
-// Levenshtein distance by rows.
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Levenshtein distance by rows, letters of another case being the same.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) {
@@ -19,7 +21,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1)});
       diagonal = above;
     }
   }
@@ -49,6 +51,27 @@ std::string unknown_name(std::string_view what, std::string_view name, const std
   const std::string close = nearest(name, known);
   return "unknown " + std::string(what) + " '" + excerpt(name) + "'; " +
          (close.empty() ? "" : "did you mean '" + close + "'? ") + "known: " + join(known);
+}
+
+std::optional<Correction> correction_in(std::string_view message) {
+  constexpr std::string_view kQuestion = "'; did you mean '";
+  const size_t question = message.find(kQuestion);
+  if (question == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const size_t begin = message.substr(0, question).rfind('\'');
+  const size_t meant = question + kQuestion.size();
+  const size_t end = message.find("'?", meant);
+  if (begin == std::string_view::npos || end == std::string_view::npos) {
+    return std::nullopt;
+  }
+  return Correction{std::string(message.substr(begin + 1, question - begin - 1)),
+                    std::string(message.substr(meant, end - meant))};
+}
+
+bool same_name(std::string_view one, std::string_view other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](char a, char b) { return lower(a) == lower(b); });
 }
 
 std::string join(const std::vector<std::string>& names, std::string_view separator) {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "sim/base/dimension.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace stagecraft {
@@ -54,6 +55,34 @@ constexpr Unit kPower[] = {{"W", 1}, {"mW", 1e-3}, {"kW", 1e3}, {"MW", 1e6}};
 constexpr Unit kMoney[] = {{"USD", 1}};
 constexpr Unit kMoneyRate[] = {{"USD/h", 1.0 / 3600}, {"USD/s", 1}};
 
+// What people also write for a unit of the tables above. Only spellings that can mean one thing: KB, which some take
+// for 1000 and some for 1024 bytes, is none of them.
+struct Spelling {
+  std::string_view written, unit;
+  double factor = 1; ///< what is written is as many of `unit`
+};
+
+constexpr Spelling kSpellings[] = {
+    {"sec", "s"},          {"secs", "s"},      {"second", "s"},      {"seconds", "s"},      {"minute", "min"},
+    {"minutes", "min"},    {"hr", "h"},        {"hrs", "h"},         {"hour", "h"},         {"hours", "h"},
+    {"day", "d"},          {"days", "d"},      {"week", "d", 7},     {"weeks", "d", 7},     {"bps", "b/s"},
+    {"kbps", "kb/s"},      {"Mbps", "Mb/s"},   {"Gbps", "Gb/s"},     {"Tbps", "Tb/s"},      {"bit/s", "b/s"},
+    {"kbit/s", "kb/s"},    {"Mbit/s", "Mb/s"}, {"Gbit/s", "Gb/s"},   {"Tbit/s", "Tb/s"},    {"kBps", "kB/s"},
+    {"MBps", "MB/s"},      {"GBps", "GB/s"},   {"TBps", "TB/s"},     {"GFLOPS", "GFLOP/s"}, {"TFLOPS", "TFLOP/s"},
+    {"PFLOPS", "PFLOP/s"}, {"$", "USD"},       {"kUSD", "USD", 1e3}, {"MUSD", "USD", 1e6},  {"USD/hour", "USD/h"},
+    {"USD/hr", "USD/h"},   {"$/h", "USD/h"},   {"$/hour", "USD/h"},  {"$/hr", "USD/h"},
+};
+
+// What a unit as written stands for, in SI units; nothing for one that none of `units` is.
+std::optional<double> factor_of(std::string_view unit, std::span<const Unit> units) {
+  const auto spelling = std::find_if(std::begin(kSpellings), std::end(kSpellings),
+                                     [&](const Spelling& known) { return known.written == unit; });
+  const bool spelled = spelling != std::end(kSpellings);
+  const std::string_view name = spelled ? spelling->unit : unit;
+  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& known) { return known.name == name; });
+  return found == units.end() ? std::nullopt : std::optional(found->factor * (spelled ? spelling->factor : 1));
+}
+
 template <class Q> constexpr std::span<const Unit> units_of() {
   if constexpr (std::is_same_v<Q, Seconds>) {
     return kTime;
@@ -77,12 +106,25 @@ template <class Q> constexpr std::span<const Unit> units_of() {
   }
 }
 
-std::string names(std::span<const Unit> units) {
-  std::string text;
-  for (const Unit& unit : units) {
-    text += (text.empty() ? "" : ", ") + std::string(unit.name);
+// "'10 GBs' has the unknown unit 'GBs'; did you mean 'GB/s'? allowed: …"
+std::string unknown_unit(std::string_view text, std::string_view unit, std::span<const Unit> units) {
+  const std::vector<std::string> known = names_of(units);
+  const std::string allowed = "allowed: " + join(known);
+  if (unit.empty()) {
+    return "'" + excerpt(text) + "' needs a unit; " + allowed;
   }
-  return text;
+  std::vector<std::string> written = known;
+  std::vector<std::string> meant = known;
+  for (const Spelling& spelling : kSpellings) {
+    if (std::find(known.begin(), known.end(), spelling.unit) != known.end()) {
+      written.emplace_back(spelling.written);
+      meant.emplace_back(spelling.factor == 1 ? spelling.unit : spelling.written);
+    }
+  }
+  const auto found = std::find(written.begin(), written.end(), nearest(unit, written));
+  const std::string close = found != written.end() ? meant[static_cast<std::size_t>(found - written.begin())] : "";
+  return "'" + excerpt(text) + "' has the unknown unit '" + excerpt(unit, 20) + "'; " +
+         (close.empty() ? "" : "did you mean '" + close + "'? ") + allowed;
 }
 
 bool has_leading_zero(std::string_view text) {
@@ -130,15 +172,14 @@ template <class Q> Q parse_quantity(std::string_view text, const Where& where) {
     return Q{0};
   }
   const std::span<const Unit> units = units_of<Q>();
-  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& known) { return known.name == unit; });
-  if (found == units.end()) {
-    const std::string problem = unit.empty() ? "needs a unit" : "has the unknown unit '" + excerpt(unit, 20) + "'";
-    throw InputError(where, "'" + excerpt(text) + "' " + problem + "; allowed: " + names(units));
+  const std::optional<double> factor = factor_of(unit, units);
+  if (!factor) {
+    throw InputError(where, unknown_unit(text, unit, units));
   }
-  if (!std::isfinite(value * found->factor)) {
+  if (!std::isfinite(value * *factor)) {
     throw InputError(where, "'" + excerpt(text) + "' is not a finite number");
   }
-  return Q{value * found->factor};
+  return Q{value * *factor};
 }
 
 template Seconds parse_quantity<Seconds>(std::string_view, const Where&);
@@ -194,10 +235,9 @@ std::optional<AnyQuantity> find_quantity(std::string_view text) {
   static const auto kAll =
       all_units<Seconds, Bytes, BytesPerSecond, Flops, FlopsPerSecond, Joules, Watts, Dollars, DollarsPerSecond>();
   for (const DimensionUnits& known : kAll) {
-    for (const Unit& one : known.units) {
-      if (one.name == unit && std::isfinite(value * one.factor)) {
-        return AnyQuantity{value * one.factor, known.dimension};
-      }
+    const std::optional<double> factor = factor_of(unit, known.units);
+    if (factor && std::isfinite(value * *factor)) {
+      return AnyQuantity{value * *factor, known.dimension};
     }
   }
   return std::nullopt;

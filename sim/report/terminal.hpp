@@ -24,6 +24,18 @@ inline std::string with_style(std::string_view text, std::string_view codes) {
   return "\x1b[" + std::string(codes) + "m" + std::string(text) + "\x1b[0m";
 }
 
+/// Text without the sequences of with_style().
+inline std::string without_styles(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = std::min(text.find("\x1b[", at), text.size());
+    plain += text.substr(at, begin - at);
+    const std::size_t end = text.find('m', begin);
+    at = end == std::string_view::npos ? text.size() : end + 1;
+  }
+  return plain;
+}
+
 /// Text that is safe to print on a terminal: what does not show itself, which a name in a file may contain, becomes
 /// words (utf8.hpp). Line ends and tabs stay, and with `colors` also the sequences of with_style().
 inline std::string printable(std::string_view text, bool colors) {

@@ -314,8 +314,11 @@ std::string to_csv(const Validation& validation) {
   return text;
 }
 
-std::string to_text(const Validation& validation, bool color) {
-  std::string text = to_text(table_of_rows(validation), color) + "\n" + to_text(table_of_errors(validation), color);
+std::string to_text(const Validation& validation, const TableView& view) {
+  TableView plain = view; // of the other tables
+  plain.columns.clear();
+  plain.sort.clear();
+  std::string text = to_text(table_of_rows(validation), view) + "\n" + to_text(table_of_errors(validation), plain);
   if (!validation.skipped.empty()) {
     Table table{{{"skipped"}, {"why"}}, {}};
     for (const auto& [why, cases] : by_reason(validation.skipped)) {
@@ -326,7 +329,7 @@ std::string to_text(const Validation& validation, bool color) {
             Style::plain},
            {why, Style::dim}});
     }
-    text += "\n" + to_text(table, color);
+    text += "\n" + to_text(table, plain);
   }
   if (const std::string compared = to_text(validation.what_ifs, validation.rankings, color); !compared.empty()) {
     text += "\n" + compared;
@@ -336,5 +339,7 @@ std::string to_text(const Validation& validation, bool color) {
   }
   return text + (validation.notes.empty() ? "" : "\n");
 }
+
+std::string to_text(const Validation& validation, bool color) { return to_text(validation, TableView{.color = color}); }
 
 } // namespace stagecraft

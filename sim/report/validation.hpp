@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/table.hpp"
 #include "sim/report/what_ifs.hpp"
 
 namespace stagecraft {
@@ -65,7 +66,9 @@ std::string to_json(const Validation& validation);
 /// As CSV, a line per row: case, metric, group, measured, predicted, error; where rows have intervals also low, high,
 /// family, and what each baseline predicts.
 std::string to_csv(const Validation& validation);
-/// For a terminal: tables of rows, groups, baselines and skipped cases.
+/// For a terminal: tables of rows, groups, baselines and skipped cases. The view's columns and order are those of the
+/// rows.
+std::string to_text(const Validation& validation, const TableView& view);
 std::string to_text(const Validation& validation, bool color);
 
 } // namespace stagecraft

@@ -21,7 +21,8 @@ constexpr std::string_view kFileEnding = ".csv";
 
 const ScheduleRow* find_row(std::string_view name) {
   const auto table = schedules();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const ScheduleRow& row) { return row.name == name; });
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const ScheduleRow& row) { return same_name(row.name, name); });
   return found != table.end() ? &*found : nullptr;
 }
 

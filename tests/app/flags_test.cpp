@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-using Words = std::vector<const char*>;
+using Words = std::vector<std::string>;
 
 struct Ending {
   std::optional<ExitStatus> status;
@@ -34,7 +34,7 @@ struct Capture {
 Ending read(CommandLine& line, Words words) {
   words.insert(words.begin(), "program");
   const Capture capture;
-  const std::optional<ExitStatus> status = line.read(static_cast<int>(words.size()), words.data());
+  const std::optional<ExitStatus> status = line.read(words);
   return {status, capture.printed.str()};
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a value that is not allowed ends the program, with the flag and what 
   const auto refused = [&](const char* word) {
     const Ending ending = read_flag(number, {.check = whole_number(1, 10)}, {"--x", word});
     CHECK(ending.status == kBadInput);
-    CHECK_THAT(ending.printed, Catch::StartsWith("--x: "));
+    CHECK_THAT(ending.printed, Catch::StartsWith("error: --x: "));
     CHECK(number == 0);
   };
   refused("0");
@@ -130,7 +130,8 @@ TEST_CASE("checks say what they allow", "[app]") {
   const Check words = one_of({"table", "json"});
   CHECK(words.help == "{table,json}");
   CHECK(words.why_not("json").empty());
-  CHECK(words.why_not("xml") == "xml not in {table,json}");
+  CHECK(words.why_not("xml") == "unknown value 'xml'; known: table, json");
+  CHECK(words.why_not("JSON") == "unknown value 'JSON'; did you mean 'json'? known: table, json");
   const Check whole = whole_number(1, 8);
   CHECK(whole.help == "INT in [1 - 8]");
   CHECK(whole.why_not("8").empty());

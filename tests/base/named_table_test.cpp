@@ -24,7 +24,27 @@ TEST_CASE("an unknown name is an error that lists the known ones", "[base][names
   CHECK_THROWS_WITH(find_by_name(kTable, "something else", "schedule", {"command line"}),
                     "command line: unknown schedule 'something else'; known: gpipe, 1f1b, interleaved");
   CHECK_THROWS_AS(find_by_name(kTable, "", "schedule", {"x"}), InputError);
-  CHECK_THROWS_AS(find_by_name(kTable, "GPipe", "schedule", {"x"}), InputError); // case counts
+}
+
+TEST_CASE("letters of another case name a row, unless two differ in nothing else", "[base][names]") {
+  CHECK(find_by_name(kTable, "GPipe", "schedule", {"x"}).value == 1);
+  CHECK(find_by_name(kTable, "1F1B", "schedule", {"x"}).value == 2);
+  const std::vector<Row> alike = {{"Mb", 1}, {"MB", 2}};
+  CHECK(find_by_name(alike, "MB", "unit", {"x"}).value == 2); // as written comes first
+  CHECK_THROWS_AS(find_by_name(alike, "mb", "unit", {"x"}), InputError);
+  CHECK(same_name("BF16", "bf16"));
+  CHECK_FALSE(same_name("bf16", "bf1"));
+}
+
+TEST_CASE("a message tells what was written and what was meant", "[base][names]") {
+  const auto message = [](std::string_view name) {
+    return "a.yaml:2:5: " + unknown_name("key", name, {"seed", "set"});
+  };
+  CHECK(correction_in(message("sed")) == Correction{"sed", "seed"});
+  CHECK(correction_in("--x: '10 Gs' has the unknown unit 'Gs'; did you mean 'B'? allowed: 'B'") ==
+        Correction{"Gs", "B"});
+  CHECK_FALSE(correction_in(message("something else")));
+  CHECK_FALSE(correction_in(""));
 }
 
 TEST_CASE("the nearest name is within two edits, or a third of its letters", "[base][names]") {

@@ -66,6 +66,26 @@ TEST_CASE("every unit has its factor", "[base][units]") {
   check_units<DollarsPerSecond>({{"USD/h", 1.0 / 3600}, {"USD/s", 1}});
 }
 
+TEST_CASE("units are read as people also write them", "[base][units]") {
+  CHECK(read<BytesPerSecond>("10 Gbps") == Approx(10e9 / 8));
+  CHECK(read<BytesPerSecond>("10 Gbit/s") == Approx(10e9 / 8));
+  CHECK(read<BytesPerSecond>("900GBps") == Approx(900e9));
+  CHECK(read<Seconds>("30 days") == Approx(30 * 86400));
+  CHECK(read<Seconds>("1 week") == Approx(7 * 86400));
+  CHECK(read<Seconds>("2 hours") == Approx(7200));
+  CHECK(read<Dollars>("50 kUSD") == Approx(50'000));
+  CHECK(read<DollarsPerSecond>("36 $/h") == Approx(0.01));
+  CHECK(read<FlopsPerSecond>("989 TFLOPS") == Approx(989e12));
+  CHECK(find_amount("10 Gbps") == Approx(10e9 / 8));
+}
+
+TEST_CASE("a unit that could mean two things is refused with the nearest that means one", "[base][units]") {
+  CHECK_THROWS_WITH(read<Bytes>("4 KB"), Catch::Contains("unknown unit 'KB'; did you mean 'kB'? allowed: B, kB"));
+  CHECK_THROWS_WITH(read<BytesPerSecond>("4 GB"), Catch::Contains("did you mean 'GB/s'?"));
+  CHECK_THROWS_WITH(read<BytesPerSecond>("4 gbps"), Catch::Contains("did you mean 'Gb/s'?"));
+  CHECK_THROWS_WITH(read<Bytes>("4 Gbps"), Catch::Contains("unknown unit 'Gbps'"));
+}
+
 TEST_CASE("a bare number other than 0 is refused", "[base][units]") {
   CHECK(read<Bytes>("0") == 0);
   CHECK(read<Bytes>("0.0") == 0);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sstream>
 
+#include "sim/report/terminal.hpp"
 #include "tests/cli/program.hpp"
 
 namespace stagecraft::test {
@@ -144,6 +145,114 @@ TEST_CASE("a model on a platform is compared as the study of both, and takes no 
   CHECK(both.status == 2);
   CHECK_THAT(both.err, Contains("--devices: 'study.yaml' is a study, which names its model and platform"));
   CHECK(shop.run("compare " + kChain).status == 2); // on which platform?
+}
+
+TEST_CASE("a study that is saved runs to the same numbers", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  fs::create_directory(shop.folder() / "hf");
+  shop.write("hf/config.json",
+             R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,
+                 "intermediate_size": 512, "num_attention_heads": 4, "num_hidden_layers": 4, "num_key_value_heads": 4,
+                 "vocab_size": 1000, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
+                 "tie_word_embeddings": false})");
+  fs::create_directory(shop.folder() / "kept");
+  const std::string call =
+      GENERATE(as<std::string>(), "compare study.yaml --strategies uniform --set training.global_batch=8",
+               "compare hf/config.json --platform '2 x dgx-h100' --strategies uniform --schedules 1f1b,gpipe "
+               "--set platform.network.bandwidth='5 GB/s'",
+               "compare vgg16 --platform pcie-v100 --strategies uniform --micro-batches 4,8 "
+               "--set platform.nodes.0.links.0.bandwidth='6 GB/s'",
+               "compare hf/config.json --seq 64 --platform dgx-h100 --strategies data-parallel --confidence 10");
+  const Json asked = without_timing(shop.succeed(call + " --quiet --format json --save-study kept/mine.yaml").json());
+  const Json again = without_timing(shop.succeed("compare kept/mine.yaml --quiet --format json").json());
+  CHECK_FALSE(asked.at("runs").empty());
+  CHECK(asked.at("runs") == again.at("runs"));
+  CHECK(asked.at("verdict") == again.at("verdict"));
+}
+
+TEST_CASE("what nobody says of a model is assumed, said, and gives way to what is said", "[cli]") {
+  const Workshop shop;
+  const std::string call = "compare gpt2 --platform pcie-v100 --strategies uniform --schedules gpipe ";
+  const std::string text = shop.succeed(call).out;
+  // Four V100 without bf16: 64 sequences, sixteen bits.
+  CHECK_THAT(text, Contains("Assumed, since nobody says otherwise: training.global_batch=64, training.optimizer=adam, "
+                            "training.precision=fp16, training.recompute=[none, blocks]. --set"));
+  CHECK_THAT(text, Contains("per iteration of 64 samples"));
+  const std::string said = shop.succeed(call + "--set training.global_batch=8 --set training.precision=fp32").out;
+  CHECK_THAT(said, Contains("otherwise: training.optimizer=adam, training.recompute=[none, blocks]. --set"));
+  CHECK_THAT(said, Contains("per iteration of 8 samples"));
+  const std::string all = shop.succeed(call + "--set training='{global_batch: 4}'").out;
+  CHECK_THAT(all, !Contains("Assumed") && Contains("per iteration of 4 samples"));
+  // 48 is the least multiple of 24 that is no less than the batch of 64 would be: 72.
+  CHECK_THAT(shop.succeed(call + "--micro-batches 24").out, Contains("training.global_batch=72"));
+}
+
+TEST_CASE("rows that are left out are marked, counted, and come with --all", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const std::string compare = "compare study.yaml --strategies all --schedules all ";
+  const Json runs = shop.succeed(compare + "--format json").json().at("runs");
+  const std::string text = shop.succeed(compare).out;
+  const auto lines_with = [](const std::string& out, const std::string& what) {
+    std::istringstream lines(out);
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line);) {
+      count += line.find(what) != std::string::npos ? 1U : 0U;
+    }
+    return count;
+  };
+  const auto infeasible = static_cast<std::size_t>(
+      std::count_if(runs.begin(), runs.end(), [](const Json& run) { return run.at("feasible") == false; }));
+  REQUIRE(infeasible > 10);
+  CHECK(lines_with(text, "  infeasible") == 10);
+  CHECK_THAT(text, Contains("\n… " + std::to_string(infeasible - 10) + " more that do not fit\n"));
+  CHECK_THAT(text, Contains(" of " + std::to_string(runs.size()) + " runs have a row; --all gives each one\n"));
+  const std::string all = shop.succeed(compare + "--all").out;
+  CHECK(lines_with(all, "  infeasible") == infeasible);
+  CHECK_THAT(all, !Contains("more that"));
+}
+
+TEST_CASE("a table fits the terminal, or has the columns and the order asked for", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const std::string narrow = shop.run("compare study.yaml", "COLUMNS=80").out;
+  CHECK_THAT(narrow, Contains("(to fit 80 columns without ") && Contains("; --columns all shows everything)"));
+  const std::size_t table = narrow.find("\nrank  strategy");
+  REQUIRE(table != std::string::npos);
+  std::istringstream lines(narrow.substr(table));
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(display_width(line) <= 80);
+  }
+  CHECK_THAT(shop.succeed("compare study.yaml").out, !Contains("to fit")); // no terminal: the whole table
+  const std::string sorted = shop.succeed("compare study.yaml --columns schedule,Peak-memory --sort=-peak-memory").out;
+  CHECK_THAT(sorted, Contains("\nschedule    peak memory\n"));
+  const std::string least = shop.succeed("compare study.yaml --columns schedule,peak-memory --sort peak-memory").out;
+  CHECK(sorted != least);
+}
+
+TEST_CASE("the ending of a file names the form of the result, and --format overrules it", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  for (const auto& [file, begin] : {std::pair<std::string, std::string>{"r.json", "{"},
+                                    {"r.csv", "strategy,"},
+                                    {"r.html", "<!doctype html>"},
+                                    {"r.md", "### chain on "}}) {
+    CHECK_THAT(shop.succeed("compare study.yaml -o " + file).out, Contains(" wins: ")); // beside the file
+    CHECK_THAT(shop.read(file), StartsWith(begin));
+  }
+  CHECK(shop.succeed("compare study.yaml -o r.txt --format csv").out.empty());
+  CHECK_THAT(shop.read("r.txt"), StartsWith("strategy,"));
+  CHECK_THAT(shop.read("r.md"), Contains("| rank | strategy |") && Contains("stagecraft compare study.yaml -o r.md"));
+  const std::string run = " --set training.global_batch=4 --micro-batches 4 --strategy uniform --schedule gpipe -o ";
+  shop.write("study.yaml", small_study());
+  for (const std::string command : {"replay ", "explain "}) {
+    for (const auto& [file, begin] :
+         {std::pair<std::string, std::string>{"o.json", "{"}, {"o.html", "<!doctype html>"}, {"o.md", "```text\n"}}) {
+      shop.succeed(command + kChain + " --devices 2 --bandwidth '4 MB/s'" + run + file);
+      CHECK_THAT(shop.read(file), StartsWith(begin));
+    }
+  }
 }
 
 TEST_CASE("replay tells memory over time, and shows as many iterations as asked for", "[cli]") {

@@ -180,7 +180,8 @@ TEST_CASE("a config.json of Hugging Face is shown, planned and replayed, with se
                  "num_hidden_layers": 4, "vocab_size": 1000, "max_position_embeddings": 2048})");
   // A layer has 4 h^2 + 3 h 4 h + 2 h; beside the layers stand two tables and the last norm.
   constexpr int kHidden = 1024;
-  const Json whole = shop.succeed("show config.json --format json").json();
+  Json whole = shop.succeed("show config.json --format json").json();
+  whole.erase("fits");
   CHECK(whole.at("parameters") == 4 * (16 * kHidden * kHidden + 2 * kHidden) + 2 * 1000 * kHidden + kHidden);
   CHECK(whole.at("operators") == 4 * 11 + 4);
   CHECK(shop.succeed("import hugging-face config.json --format json").json() == whole);

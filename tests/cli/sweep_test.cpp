@@ -363,7 +363,7 @@ TEST_CASE("an input is never written over", "[cli][sweep]") {
   shop.write("study.yaml", quick_sweep());
   shop.succeed("sweep study.yaml -o a.sqlite");
   for (const char* command :
-       {"report a.sqlite -o a.sqlite", "points a.sqlite -o ./a.sqlite", "merge a.sqlite -o a.sqlite"}) {
+       {"report a.sqlite -o a.sqlite", "points a.sqlite --format csv -o ./a.sqlite", "merge a.sqlite -o a.sqlite"}) {
     INFO(command);
     const Outcome refused = shop.run(command);
     CHECK(refused.status == 2);

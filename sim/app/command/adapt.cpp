@@ -19,7 +19,7 @@ struct AdaptCommand {
 
 void add_flags(Flags& flags, AdaptCommand& options) {
   flags.add("STUDY", &options.study, "a study file with the key 'adapt'", {.required = true});
-  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
   add_setting_flags(flags, options.settings);
 }
 

@@ -26,7 +26,7 @@ void add_flags(Flags& flags, CheckCommand& options) {
   flags.add("FILE", &options.file, "a plan file, in any form, or a schedule: .csv", {.required = true});
   add_plan_format_flag(flags, options.plan_format);
   add_model_flags(flags, options.model, {.required = false});
-  add_output_flags(flags, options.output, {"table", "json"});
+  add_result_flags(flags, options.output, {"table", "json"});
   add_setting_flags(flags, options.settings);
   add_memory_schedule_flag(flags, options.schedule);
 }

@@ -3,8 +3,11 @@
 #include "sim/study/compare.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "sim/analysis/explain.hpp"
+#include "sim/app/common/assumptions.hpp"
 #include "sim/app/common/given_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
@@ -32,14 +35,24 @@ struct CompareCommand {
   int workers = 0;   ///< 0: one per core
   int timelines = 0; ///< number of best runs whose timelines go into the JSON
   std::vector<std::string> plans;
-  std::string plan_format, trace;
+  std::string plan_format, trace, save_study;
+  std::vector<std::string> strategies, schedules; ///< none: as the study says
 };
 
 void add_flags(Flags& flags, CompareCommand& options) {
   constexpr int kMostTimelines = 100;
   add_model_flags(flags, options.model,
-                  {.name = "STUDY", .help = "a study file; or a model, as for `replay`, with --platform"});
-  add_output_flags(flags, options.output, {"table", "json", "csv"});
+                  {.name = "STUDY",
+                   .help = "a study file; or a model, by name or file, with --platform",
+                   .several_micro_batches = true});
+  flags.add("--strategies", &options.strategies, "the strategies to try, or all; see `list strategies`",
+            {.name = "A,B,…", .commas = true});
+  flags.add("--schedules", &options.schedules, "the schedules to try, or all; see `list schedules`",
+            {.name = "A,B,…", .commas = true});
+  flags.add("--save-study", &options.save_study, "write the study that is run into this file, to change and repeat it",
+            {.name = "FILE"});
+  add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
+  add_table_flags(flags, options.output);
   add_setting_flags(flags, options.settings);
   add_confidence_flag(flags, options.settings);
   add_workers_flag(flags, options.workers);
@@ -48,7 +61,7 @@ void add_flags(Flags& flags, CompareCommand& options) {
       "--timeline", &options.timelines,
       "put the timelines of the best N runs, and what holds the best one back, into the JSON (3 where no N is given)",
       {.name = "N", .check = whole_number(0, kMostTimelines), .alone = "3"});
-  flags.add("--all", &options.all_rows, "print every row of the table");
+  flags.add("--all", &options.all_rows, "print every row of the table, each run in one of its own");
   flags.add("--plan", &options.plans, "a plan file to rank beside ours, in any form; may be repeated",
             {.name = "FILE"});
   add_plan_format_flag(flags, options.plan_format);
@@ -77,24 +90,20 @@ struct ShownRun {
 // Whether a run is ranked after those of exact training, as throughput only.
 bool is_apart(const Comparison& comparison, const Run& run) { return run.feasible && !comparison.competes(run); }
 
-// Of the runs ranked apart, or of all others: the best ones, equal ones in one row, and a few infeasible ones; with
-// `all`, every run in its own row.
+// Of the runs ranked apart, or of all others: feasible runs that are equal in one row; with `all`, each in its own.
 std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool apart, bool all) {
   const auto& runs = result.comparison.runs;
   std::vector<ShownRun> shown;
-  std::size_t feasible = 0;
-  std::size_t infeasible = 0;
+  std::map<std::size_t, std::size_t> row_of; // of an order of work
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (apart != is_apart(result.comparison, runs[i])) {
       continue;
     }
-    const auto same = std::find_if(shown.begin(), shown.end(), [&](const ShownRun& other) {
-      return runs[i].feasible && result.of_run[other.run] == result.of_run[i];
-    });
-    if (!all && same != shown.end()) {
-      same->add(runs[same->run], runs[i]);
-    } else if (all || (runs[i].feasible ? feasible++ < kShownFeasible : infeasible++ < kShownInfeasible)) {
+    const auto [row, added] = row_of.emplace(result.of_run[i], shown.size());
+    if (all || !runs[i].feasible || added) {
       shown.push_back({i, {}, {}});
+    } else {
+      shown[row->second].add(runs[shown[row->second].run], runs[i]);
     }
   }
   return shown;
@@ -154,9 +163,9 @@ std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown, b
   return cells;
 }
 
-// The runs ranked apart have a column more.
-Table table_of(const ComparisonResult& result, bool apart, bool all) {
-  Table table{{{"", Align::right},
+// A row for each of the runs. Those ranked apart have a column more.
+Table table_of(const ComparisonResult& result, const std::vector<ShownRun>& runs, bool apart) {
+  Table table{{{"rank", Align::right},
                {"strategy"},
                {"schedule"},
                {"M", Align::right},
@@ -181,7 +190,7 @@ Table table_of(const ComparisonResult& result, bool apart, bool all) {
     samples->title = "tokens/s";
     table.columns.insert(samples + 1, {{"per device", Align::right}, {"MFU", Align::right}});
   }
-  for (const ShownRun& shown : shown_runs(result, apart, all)) {
+  for (const ShownRun& shown : runs) {
     const Run& run = result.comparison.runs[shown.run];
     const bool winner = shown.run == 0 && run.feasible;
     const Style style = winner ? Style::good : run.feasible ? Style::plain : Style::dim;
@@ -228,26 +237,100 @@ std::string pictures(const Platform& platform, const ComparisonResult& result) {
   return text;
 }
 
-std::string text_of(const Platform& platform, const ComparisonResult& result, const CompareCommand& options) {
+// How many rows of a kind are shown, and how many there are.
+struct Shown {
+  std::size_t most = 0, seen = 0;
+  bool takes_one_more() { return seen++ < most; }
+  std::size_t left_out() const { return seen > most ? seen - most : 0; }
+};
+
+// The rows in the order asked for; of those that fit and of those that do not, the first ones, and a line for the
+// others.
+Table cut(Table table, const ComparisonResult& result, const std::vector<ShownRun>& runs,
+          const CompareCommand& options) {
+  Table shown{table.columns, {}};
+  Shown feasible{kShownFeasible}, infeasible{kShownInfeasible};
+  std::size_t last_feasible = 0; // the row behind it
+  for (const std::size_t row : sorted_rows(table, options.output.sort)) {
+    const bool fits = result.comparison.runs[runs[row].run].feasible;
+    Shown& kind = fits ? feasible : infeasible;
+    if (kind.takes_one_more() || options.all_rows) {
+      shown.rows.push_back(std::move(table.rows[row]));
+      last_feasible = fits ? shown.rows.size() : last_feasible;
+    }
+  }
+  for (const auto& [kind, at, what] : {std::tuple{&feasible, last_feasible, " more that fit"},
+                                       std::tuple{&infeasible, shown.rows.size(), " more that do not fit"}}) {
+    if (kind->left_out() > 0 && !options.all_rows) {
+      shown.gaps.push_back({at, "… " + std::to_string(kind->left_out()) + what});
+    }
+  }
+  return shown;
+}
+
+struct ShownTable {
+  Table table;
+  std::size_t runs = 0; ///< in all its rows, those left out too
+};
+
+ShownTable shown_table(const ComparisonResult& result, bool apart, const CompareCommand& options) {
+  const std::vector<ShownRun> runs = shown_runs(result, apart, options.all_rows);
+  return {cut(table_of(result, runs, apart), result, runs, options), runs.size()};
+}
+
+std::string assumed_sentence(const std::vector<Setting>& assumed, const CompareCommand& options) {
+  return assumed.empty()
+             ? ""
+             : "Assumed, since nobody says otherwise: " + in_words(assumed) + ". --set KEY=VALUE changes it" +
+                   (options.save_study.empty() ? ", --save-study FILE keeps the question" : "") + ".\n";
+}
+
+std::string text_of(const GivenStudy& given, const ComparisonResult& result, const CompareCommand& options) {
   const Comparison& comparison = result.comparison;
-  std::string text = comparison.model + " on " + comparison.platform + "\n\n";
+  std::string text = comparison.model + " on " + comparison.platform + "\n\n" +
+                     assumed_sentence(given.assumed, options) + (given.assumed.empty() ? "" : "\n");
   for (const std::string& sentence : comparison.verdict) {
     text += sentence + "\n";
   }
-  const Table table = table_of(result, false, options.all_rows);
-  const Table apart = table_of(result, true, options.all_rows);
-  text += "\n" + to_text(table, use_color());
-  if (!apart.rows.empty()) {
+  TableView view = view_of(options.output);
+  view.sort.clear(); // the rows are in that order
+  const ShownTable exact = shown_table(result, false, options);
+  const ShownTable apart = shown_table(result, true, options);
+  text += "\n" + to_text(exact.table, view);
+  if (apart.runs > 0) {
     text +=
         "\nAsynchronous, so ranked apart as throughput only: these train with stale weights (staleness in optimiser "
         "steps) and wait for no barrier\n" +
-        to_text(apart, use_color());
+        to_text(apart.table, view);
   }
-  if (const std::size_t rows = table.rows.size() + apart.rows.size(); rows < comparison.runs.size()) {
-    text += std::to_string(rows) + " of " + std::to_string(comparison.runs.size()) +
-            " runs shown; --all prints every one\n";
+  if (!options.all_rows && exact.table.rows.size() + apart.table.rows.size() < comparison.runs.size()) {
+    text += std::to_string(exact.table.rows.size() + apart.table.rows.size()) + " of " +
+            std::to_string(comparison.runs.size()) + " runs have a row; --all gives each one\n";
   }
-  return options.pictures ? text + pictures(platform, result) : text;
+  return options.pictures ? text + pictures(given.study.platform, result) : text;
+}
+
+// For a pull request: the verdict in short, the best rows, and how to repeat them.
+std::string markdown_of(const GivenStudy& given, const ComparisonResult& result, const CompareCommand& options) {
+  constexpr std::size_t kRows = 5, kSentences = 2;
+  const Comparison& comparison = result.comparison;
+  std::string text = "### " + comparison.model + " on " + comparison.platform + "\n\n";
+  for (std::size_t i = 0; i < std::min(kSentences, comparison.verdict.size()); ++i) {
+    text += (i == 0 ? "**" + comparison.verdict[i] + "**" : comparison.verdict[i]) + "\n";
+  }
+  ShownTable shown = shown_table(result, false, options);
+  const std::size_t rows = options.all_rows ? shown.table.rows.size() : std::min(kRows, shown.table.rows.size());
+  shown.table.rows.resize(rows);
+  shown.table.gaps.clear();
+  if (rows < comparison.runs.size()) {
+    shown.table.gaps.push_back({rows, "… of " + std::to_string(comparison.runs.size()) + " runs"});
+  }
+  const char* rate = counts_tokens(result) ? "tokens/s" : "samples/s";
+  const std::vector<std::string> columns = {"rank", "strategy", "schedule",   "M",           "iteration",
+                                            rate,   "speedup",  "over bound", "peak memory", "per million"};
+  return text + "\n" +
+         to_markdown(shown.table, options.output.columns.empty() ? columns : view_of(options.output).columns) +
+         (given.assumed.empty() ? "" : "\n" + assumed_sentence(given.assumed, options)) + how_to_repeat(options.output);
 }
 
 // The runs whose timelines a report shows: the best ones, equal ones only once, and the naive one.
@@ -285,8 +368,20 @@ std::string json_with_timelines(StudyCosts& costs, const ComparisonResult& resul
   return with_parts(to_json(result.comparison, true, parts), {{"setting", setting_json(study, program_version())}});
 }
 
+// What the flags change in the study.
+std::vector<Setting> settings_of(const CompareCommand& options) {
+  std::vector<Setting> settings = settings_of(options.settings, options.model);
+  for (const auto& [key, names] :
+       {std::pair{"compare.strategies", &options.strategies}, {"compare.schedules", &options.schedules}}) {
+    if (!names->empty()) {
+      settings.push_back({key, names->size() == 1 ? names->front() : "[" + join(*names) + "]"});
+    }
+  }
+  return settings;
+}
+
 ExitStatus run(const CompareCommand& options) {
-  GivenStudy given = compared_study(options.model, settings_of(options.settings, options.model));
+  GivenStudy given = compared_study(options.model, settings_of(options), options.save_study);
   Study& study = given.study;
   for (const std::string& plan : options.plans) {
     add_plan(study, plan, options.plan_format);
@@ -295,7 +390,8 @@ ExitStatus run(const CompareCommand& options) {
   StudyMemo memo(study, counts);
   ComparisonResult result = [&] {
     Progress progress(options.output.quiet);
-    const bool only_table = options.output.format == "table" && options.output.file.empty() && !options.all_rows;
+    const bool only_table = options.output.format == "table" && options.output.file.empty() && !options.all_rows &&
+                            options.output.sort.empty();
     return compare(memo, {.progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); },
                           .workers = workers_of(options.workers),
                           .changes = only_table ? kShownInfeasible : CompareOptions{}.changes});
@@ -310,9 +406,13 @@ ExitStatus run(const CompareCommand& options) {
       remark(said + "\n");
     }
   }
-  emit(options.output, {.table = [&] { return text_of(study.platform, result, options); },
+  constexpr int kTimelinesOfPage = 3;
+  const int on_page = std::max(options.timelines, kTimelinesOfPage);
+  emit(options.output, {.table = [&] { return text_of(given, result, options); },
                         .json = [&] { return json_with_timelines(memo.costs, result, options.timelines); },
-                        .csv = [&] { return to_csv(result.comparison); }});
+                        .csv = [&] { return to_csv(result.comparison); },
+                        .html = [&] { return page_of(json_with_timelines(memo.costs, result, on_page)); },
+                        .md = [&] { return markdown_of(given, result, options); }});
   return feasible ? kDone : kNothingFeasible;
 }
 

@@ -31,7 +31,7 @@ struct ExplainCommand {
 
 void add_flags(Flags& flags, ExplainCommand& options) {
   add_model_flags(flags, options.model);
-  add_output_flags(flags, options.output, {"table", "json"});
+  add_result_flags(flags, options.output, {"table", "json", "html", "md"});
   add_setting_flags(flags, options.settings);
   add_plan_flags(flags, options.run);
   flags.add("--point", &options.point,

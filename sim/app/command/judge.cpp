@@ -30,7 +30,8 @@ struct JudgeCommand {
 
 void add_flags(Flags& flags, JudgeCommand& options) {
   flags.add("STUDY", &options.study, "a study file with the key 'judge'", {.required = true});
-  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
+  add_table_flags(flags, options.output);
   add_setting_flags(flags, options.settings);
   flags.add("--all", &options.all_rows, "print every plan beside the scores");
   flags.add("--allow-commands", &options.allow_commands, "run the commands that the study names, without asking");
@@ -45,9 +46,9 @@ Table score_table(const Judgement& judgement) {
                {"fits", Align::right},
                {"wins", Align::right},
                {"regret", Align::right},
-               {"95 %", Align::right},
+               {"regret 95 %", Align::right},
                {"over bound", Align::right},
-               {"95 %", Align::right},
+               {"over bound 95 %", Align::right},
                {"bias", Align::right},
                {"Spearman", Align::right},
                {"planning", Align::right},
@@ -151,9 +152,17 @@ std::string summary(const Judgement& judgement) {
   return text;
 }
 
-std::string text_of(const Judgement& judgement, bool all) {
-  return summary(judgement) + "\n" + to_text(score_table(judgement), use_color()) +
-         (all ? "\n" + to_text(plan_table(judgement), use_color()) : "");
+// With the plans asked for, --columns and --sort are of these.
+std::string text_of(const Judgement& judgement, const JudgeCommand& options) {
+  const TableView plain = plain_view_of(options.output);
+  const TableView view = view_of(options.output);
+  return summary(judgement) + "\n" + to_text(score_table(judgement), options.all_rows ? plain : view) +
+         (options.all_rows ? "\n" + to_text(plan_table(judgement), view) : "");
+}
+
+std::string markdown_of(const Judgement& judgement, const JudgeCommand& options) {
+  return summary(judgement) + "\n" + to_markdown(score_table(judgement)) +
+         (options.all_rows ? "\n" + to_markdown(plan_table(judgement)) : "") + how_to_repeat(options.output);
 }
 
 // Asks on the terminal; the answer has to be typed.
@@ -205,9 +214,10 @@ ExitStatus run(const JudgeCommand& options) {
     return judge(study, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
   }();
   judgement.inputs = inputs_of(options.study, files);
-  emit(options.output, {.table = [&] { return text_of(judgement, options.all_rows); },
+  emit(options.output, {.table = [&] { return text_of(judgement, options); },
                         .json = [&] { return to_json(judgement, true); },
-                        .csv = [&] { return to_csv(judgement); }});
+                        .csv = [&] { return to_csv(judgement); },
+                        .md = [&] { return markdown_of(judgement, options); }});
   return judgement.planners.front().feasible > 0 ? kDone : kNothingFeasible;
 }
 

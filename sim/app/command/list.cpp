@@ -7,6 +7,7 @@
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
+#include "sim/base/csv.hpp"
 #include "sim/collective/algorithm.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/replay/engines.hpp"
@@ -27,15 +28,6 @@ struct ListCommand {
   std::string kind;
   OutputOptions output;
 };
-
-void add_flags(Flags& flags, ListCommand& options) {
-  flags.add(
-      "KIND", &options.kind,
-      "strategies, schedules, collectives, devices, platforms, workloads, frameworks, cost-models, engines, formats, "
-      "measurement-formats, configs, plan-formats, schedule-formats, token-dispatchers or metrics",
-      {.required = true});
-  add_output_flags(flags, options.output, {"table", "json"});
-}
 
 struct Entry {
   std::string name, help;
@@ -73,30 +65,59 @@ std::vector<Entry> metric_entries() {
 }
 
 struct Listing {
-  std::string_view name;
+  std::string_view name, help;
   std::function<std::vector<Entry>()> entries;
 };
 
 const std::vector<Listing>& listings() {
   static const std::vector<Listing> kListings = {
-      {"strategies", [] { return entries_of(strategies()); }},
-      {"schedules", [] { return entries_of(schedules()); }},
-      {"collectives", [] { return entries_of(algorithms()); }},
-      {"devices", [] { return shipped_entries("platforms/devices"); }},
-      {"platforms", [] { return shipped_entries("platforms"); }},
-      {"workloads", [] { return shipped_entries("workloads"); }},
-      {"frameworks", [] { return shipped_entries(kFrameworksFolder); }},
-      {"cost-models", [] { return entries_of(cost_models()); }},
-      {"engines", [] { return entries_of(kEngines); }},
-      {"formats", [] { return entries_of(model_formats()); }},
-      {"measurement-formats", [] { return entries_of(foreign::foreign_formats()); }},
-      {"schedule-formats", [] { return entries_of(schedule_dialects()); }},
-      {"configs", [] { return entries_of(config_formats()); }},
-      {"plan-formats", [] { return entries_of(plan_formats()); }},
-      {"token-dispatchers", [] { return entries_of(kDispatchers); }},
-      {"metrics", metric_entries},
+      {"workloads", "models that come with the program; also: models", [] { return shipped_entries("workloads"); }},
+      {"platforms", "clusters, for --platform NAME or --platform 'N x NAME'",
+       [] { return shipped_entries("platforms"); }},
+      {"devices", "types of devices that platforms are made of", [] { return shipped_entries("platforms/devices"); }},
+      {"strategies", "how a model is split over devices", [] { return entries_of(strategies()); }},
+      {"schedules", "in which order a pipeline works", [] { return entries_of(schedules()); }},
+      {"collectives", "algorithms by which devices reduce and exchange data", [] { return entries_of(algorithms()); }},
+      {"frameworks", "recipes of training frameworks, for training.framework",
+       [] { return shipped_entries(kFrameworksFolder); }},
+      {"cost-models", "where times of kernels come from", [] { return entries_of(cost_models()); }},
+      {"engines", "how a run is replayed", [] { return entries_of(kEngines); }},
+      {"metrics", "figures of a result, with their units", metric_entries},
+      {"formats", "files that hold a model", [] { return entries_of(model_formats()); }},
+      {"configs", "configurations of training frameworks", [] { return entries_of(config_formats()); }},
+      {"plan-formats", "files that hold a plan", [] { return entries_of(plan_formats()); }},
+      {"schedule-formats", "files that hold a schedule", [] { return entries_of(schedule_dialects()); }},
+      {"measurement-formats", "files that hold measurements of other tools",
+       [] { return entries_of(foreign::foreign_formats()); }},
+      {"token-dispatchers", "how tokens reach the ranks of their experts", [] { return entries_of(kDispatchers); }},
   };
   return kListings;
+}
+
+void add_flags(Flags& flags, ListCommand& options) {
+  flags.add("KIND", &options.kind, "one of " + join(names_of(listings())) + "; without it, these with their numbers");
+  add_result_flags(flags, options.output, {"table", "json", "csv", "md"});
+}
+
+void emit_table(const OutputOptions& options, const Table& table) {
+  TableView view = plain_view_of(options);
+  view.wrap = true;
+  if (options.format == "md") {
+    emit(options, to_markdown(table));
+  } else if (options.format == "csv") {
+    std::string text;
+    for (const Column& column : table.columns) {
+      text += (text.empty() ? "" : ",") + csv_cell(column.title);
+    }
+    for (const auto& row : table.rows) {
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        text += (c == 0 ? "\n" : ",") + csv_cell(row[c].text);
+      }
+    }
+    emit(options, text + "\n");
+  } else {
+    emit(options, to_text(table, view));
+  }
 }
 
 void emit_entries(const OutputOptions& options, const std::vector<Entry>& entries) {
@@ -112,11 +133,46 @@ void emit_entries(const OutputOptions& options, const std::vector<Entry>& entrie
   for (const Entry& entry : entries) {
     table.rows.push_back({{entry.name, Style::strong}, {entry.help}});
   }
-  emit(options, to_text(table, use_color()));
+  emit_table(options, table);
+}
+
+void emit_kinds(const OutputOptions& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  Table table{{{"kind"}, {"number", Align::right}, {"what it is"}}, {}};
+  for (const Listing& listing : listings()) {
+    const std::size_t number = listing.entries().size();
+    json.push_back({{"name", listing.name}, {"number", number}, {"help", listing.help}});
+    table.rows.push_back(
+        {{std::string(listing.name), Style::strong}, {std::to_string(number)}, {std::string(listing.help)}});
+  }
+  if (options.format == "json") {
+    emit(options, json.dump(1, ' ') + "\n");
+  } else {
+    emit_table(options, table);
+  }
+}
+
+// The kind that a word means: models are workloads, and one strategy is asked for among the strategies.
+std::string kind_of(std::string word) {
+  if (word == "models" || word == "model") {
+    return "workloads";
+  }
+  for (const Listing& listing : listings()) {
+    const std::string_view name = listing.name;
+    if (word + "s" == name || (word.ends_with('y') && word.substr(0, word.size() - 1) + "ies" == name)) {
+      return std::string(name);
+    }
+  }
+  return word;
 }
 
 ExitStatus run(const ListCommand& options) {
-  emit_entries(options.output, find_by_name(listings(), options.kind, "kind", {"list", 0, 0}).entries());
+  if (options.kind.empty()) {
+    emit_kinds(options.output);
+    return kDone;
+  }
+  const Listing& listing = find_by_name(listings(), kind_of(options.kind), "kind", {"list", 0, 0});
+  emit_entries(options.output, listing.entries());
   return kDone;
 }
 

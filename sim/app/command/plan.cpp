@@ -23,7 +23,7 @@ struct PlanCommand {
 
 void add_flags(Flags& flags, PlanCommand& options) {
   add_model_flags(flags, options.model);
-  add_output_flags(flags, options.output, {"table", "json"});
+  add_result_flags(flags, options.output, {"table", "yaml", "json"});
   add_setting_flags(flags, options.settings);
   flags.add("--strategy", &options.strategy, "see `list strategies`", {.required = true});
   add_memory_schedule_flag(flags, options.schedule);
@@ -53,7 +53,7 @@ std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& stu
                           {to_text(replica.busy())},
                           {to_text(replica.memory.total(1, 1))}});
   }
-  return to_text(table, use_color());
+  return to_text(table, use_color()); // on stderr, beside the plan
 }
 
 ExitStatus run(const PlanCommand& options) {

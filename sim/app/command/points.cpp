@@ -10,9 +10,11 @@
 #include "sim/app/common/point_lines.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/temporary_folder.hpp"
+#include "sim/base/csv.hpp"
 #include "sim/base/file_writer.hpp"
 #include "sim/report/table.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
+#include "sim/sweep/store/read_sweep_results.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,10 +28,8 @@ struct PointsCommand {
 
 void add_flags(Flags& flags, PointsCommand& options) {
   flags.add("FILE", &options.file, "a file that `sweep` wrote", {.required = true});
-  flags.add("--format", &options.output.format, "format of the result",
-            {.check = one_of({"csv", "jsonl"}), .shows_default = true});
-  flags.add("-o,--output", &options.output.file, "write the result to this file instead of stdout, which is -",
-            {.name = "FILE", .dash = true});
+  add_result_flags(flags, options.output, {"csv", "jsonl", "json", "table", "html", "md"});
+  add_table_flags(flags, options.output);
   flags.add("--replay", &options.point, "replay the one point whose key begins so, from the inputs that the file keeps",
             {.name = "KEY"});
 }
@@ -106,7 +106,7 @@ ExitStatus replay_one(const PointsCommand& options, SweepStore& store) {
   std::string text = row.strategy + " under " + row.schedule + ", " + std::to_string(row.micro_batches) +
                      " micro-batches, " + row.engine + "\n" + row.settings + "\nprogram " + found.sweep.program +
                      (found.sweep.program == program_version() ? "" : ", now " + std::string(program_version())) + "\n";
-  if (options.output.format == "jsonl") {
+  if (options.output.format == "jsonl" || options.output.format == "json") {
     text = line_of(found, replayed) + "\n";
   } else if (feasible) {
     text += to_text(table_of(row, replayed.result.figures), options.output.file.empty() && use_color());
@@ -117,11 +117,56 @@ ExitStatus replay_one(const PointsCommand& options, SweepStore& store) {
   return feasible ? kDone : kNothingFeasible;
 }
 
+// Points as a table for people, with the columns of the CSV.
+Table table_of(const CsvTable& csv) {
+  Table table;
+  const std::vector<std::string> columns = csv.columns();
+  for (const std::string& column : columns) {
+    table.columns.push_back({column, column.find('_') != std::string::npos ? Align::right : Align::left});
+  }
+  for (std::size_t row = 0; row < csv.rows(); ++row) {
+    std::vector<Cell> cells;
+    for (const std::string& column : columns) {
+      cells.push_back({csv.at(row, column).text});
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+std::string csv_of(SweepStore& store) {
+  const std::vector<std::string> axes = store.axis_keys();
+  std::string text = csv_head(axes);
+  store.for_each([&](const PointRow& row) { text += csv_line(row, axes); });
+  return text;
+}
+
+// Forms that need all points at once.
+void emit_whole(const PointsCommand& options, SweepStore& store) {
+  if (options.output.format == "html") {
+    const DocumentPage page = sweep_page(read_sweep_results(store));
+    emit(options.output, to_html({.title = page.title, .sections = page.sections}));
+  } else if (options.output.format == "json") {
+    Json json = Json::array();
+    store.for_each([&](const PointRow& row) { json.push_back(json_of(row)); });
+    emit(options.output, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  } else {
+    const Table table = table_of(CsvTable(csv_of(store), options.file, {}));
+    const bool markdown = options.output.format == "md";
+    emit(options.output, markdown ? to_markdown(table, options.output.columns) + how_to_repeat(options.output)
+                                  : to_text(table, view_of(options.output)));
+  }
+}
+
 ExitStatus run(const PointsCommand& options) {
   keep_inputs(options.output.file, {options.file});
   SweepStore store(options.file, SweepStore::Mode::read);
   if (!options.point.empty()) {
     return replay_one(options, store);
+  }
+  if (options.output.format != "csv" && options.output.format != "jsonl") {
+    emit_whole(options, store);
+    return kDone;
   }
   const std::vector<std::string> axes = store.axis_keys();
   const bool lines = options.output.format == "jsonl";

@@ -34,7 +34,7 @@ struct ReplayCommand {
 void add_flags(Flags& flags, ReplayCommand& options) {
   constexpr int kMostIterations = 1000;
   add_model_flags(flags, options.model);
-  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
   add_setting_flags(flags, options.settings);
   add_plan_flags(flags, options.run);
   add_run_schedule_flag(flags, options.run.schedule);

@@ -24,6 +24,7 @@ struct ShowCommand {
   ModelOptions model; // that a plan splits
   OutputOptions output;
   SettingOptions settings;
+  bool all = false; ///< operators
 };
 
 void add_flags(Flags& flags, ShowCommand& options) {
@@ -31,7 +32,8 @@ void add_flags(Flags& flags, ShowCommand& options) {
             {.required = true});
   add_plan_format_flag(flags, options.plan_format);
   add_model_flags(flags, options.model, {.required = false});
-  add_output_flags(flags, options.output, {"table", "json"});
+  add_result_flags(flags, options.output, {"table", "json"});
+  flags.add("--all", &options.all, "print every operator of a model");
   add_setting_flags(flags, options.settings);
 }
 
@@ -165,7 +167,9 @@ ExitStatus run(const ShowCommand& options) {
     emit(options.output,
          show_study(load_study(document, {file.parent_path(), folders.shipped}, {}, Purpose::comparison)));
   } else {
-    emit_model(options.output, load_model(file, import_options(options.model.reading)));
+    const ModelReading& reading = options.model.reading;
+    emit_model(options.output, load_model(file, import_options(reading)), device_fits(options.what, reading),
+               options.all);
   }
   return kDone;
 }

@@ -38,6 +38,7 @@ struct SweepCommand {
 void add_flags(Flags& flags, SweepCommand& options) {
   flags.add("STUDY", &options.study, "a study file with the key 'sweep'", {.required = true});
   add_output_flags(flags, options.output, {"table", "json"});
+  add_table_flags(flags, options.output);
   add_setting_flags(flags, options.settings);
   add_confidence_flag(flags, options.settings);
   flags.add("--count", &options.count, "say how many points there are, and run none");
@@ -180,6 +181,8 @@ void show(const SweepCommand& options, const fs::path& results, const Sweep& swe
     print(json.dump(2) + "\n");
     return;
   }
+  OutputOptions on_terminal = options.output; // its file holds the points
+  on_terminal.file.clear();
   std::string text = counts_of(outcome) + staleness_in_words(aside, sweep.goal, best);
   if (best.empty()) {
     print(text +
@@ -189,8 +192,8 @@ void show(const SweepCommand& options, const fs::path& results, const Sweep& swe
           "\n");
     return;
   }
-  text +=
-      "\nThe best, " + in_words(sweep.goal) + ":\n" + to_text(table_of(best, keys_of(sweep), sweep.goal), use_color());
+  text += "\nThe best, " + in_words(sweep.goal) + ":\n" +
+          to_text(table_of(best, keys_of(sweep), sweep.goal), view_of(on_terminal));
   text += prices.empty() ? "" : prices + "\n";
   print(text + "One of them alone: stagecraft points " + results.string() +
         " --replay KEY; all of them as a page: stagecraft report " + results.string() + " -o FILE.html\n");

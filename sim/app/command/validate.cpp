@@ -39,7 +39,8 @@ RowFilter filter_of(const std::string& text) {
 
 void add_flags(Flags& flags, ValidateCommand& options) {
   flags.add("TRUTH", &options.file, "measured runs; the files tell what measured them", {.required = true});
-  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
+  add_table_flags(flags, options.output);
   flags.add("--timeline", &options.timeline, "compare one run that `execute` wrote, task by task");
   add_figures_flag(flags, options.figures, "the errors as SVG");
   flags.add("--filter", &options.filters,
@@ -99,7 +100,7 @@ ExitStatus run(const ValidateCommand& options) {
     write_file(options.pairs, to_csv(validation.what_ifs));
   }
   draw_figures(options.figures, figures_of(charts_of(validation)));
-  emit(options.output, {.table = [&] { return to_text(validation, use_color()); },
+  emit(options.output, {.table = [&] { return to_text(validation, view_of(options.output)); },
                         .json = [&] { return to_json(validation); },
                         .csv = [&] { return to_csv(validation); }});
   return validation.rows.empty() ? kNothingFeasible : kDone;

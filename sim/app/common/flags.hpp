@@ -30,6 +30,8 @@ Check whole_number(int low, int high);
 /// A number in [low, high].
 Check number(double low, double high);
 Check either(const Check& one, const Check& other);
+/// One or several values, with commas between them.
+Check each_of(const Check& one);
 
 /// How a flag takes its value.
 struct Value {
@@ -49,7 +51,7 @@ using Target = std::variant<bool*, int*, double*, std::string*, std::vector<int>
 /// The flags of one command: a handle, good for as long as the CommandLine.
 class Flags {
 public:
-  explicit Flags(CLI::App& app) : app_(&app) {}
+  Flags(CLI::App& app, std::shared_ptr<const std::string> call) : app_(&app), call_(std::move(call)) {}
 
   /// Adds a flag, "--output" or "-o,--output", or a positional argument, "FILE". The target must live until the words
   /// are read; it keeps its value where the flag is not given.
@@ -58,6 +60,13 @@ public:
   /// Adds a command below this one. Commands of a group stand together in the help; without a group the command joins
   /// this one's.
   Flags command(const std::string& name, const std::string& help, const std::string& group = "");
+  /// A whole call of this command, without the program's name, which its help and errors show.
+  void add_example(const std::string& call);
+
+  /// Calls the function once this command's flags are read.
+  void when_read(const std::function<void(const Flags&)>& then);
+  /// The call of the program, as a shell reads it; "" before the words are read.
+  const std::string& call() const { return *call_; }
 
   /// At most one of the commands below this one may be named.
   void allow_one_command();
@@ -68,6 +77,7 @@ public:
 
 private:
   CLI::App* app_;
+  std::shared_ptr<const std::string> call_;
 };
 
 /// The whole command line.
@@ -79,14 +89,15 @@ public:
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  Flags flags() { return Flags(*app_); }
+  Flags flags() { return {*app_, call_}; }
 
-  /// Reads the words. Returns nothing where a command is to be run. Otherwise it has printed help, the version or an
-  /// error, and the program ends with this status.
-  std::optional<ExitStatus> read(int count, const char* const* words);
+  /// Reads the words, the first of which is the program's name. Returns nothing where a command is to be run. Otherwise
+  /// it has printed help, the version or an error, and the program ends with this status.
+  std::optional<ExitStatus> read(const std::vector<std::string>& words);
 
 private:
   std::unique_ptr<CLI::App> app_;
+  std::shared_ptr<std::string> call_;
 };
 
 } // namespace stagecraft

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/common/given_study.hpp"
 
+#include "sim/app/common/assumptions.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
+#include "sim/app/common/save_study.hpp"
+#include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/physical_ranges.hpp"
 #include "sim/base/units.hpp"
@@ -48,9 +51,16 @@ void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional&
             {.name = "'B/s'"});
   flags.add("--latency", &options.latency, "with --devices: latency between two devices", {.name = "T"});
   flags.add("--memory", &options.memory, "with --devices: memory of each device", {.name = "M"});
-  flags.add("--micro-batches", &options.micro_batches,
-            "number of micro-batches; auto: the divisor of the batch, up to 64, with the least estimate",
-            {.name = "M|auto", .check = either(one_of({"auto"}), whole_number(1, kMostMicroBatches))});
+  const Check one_number = either(one_of({"auto"}), whole_number(1, kMostMicroBatches));
+  if (positional.several_micro_batches) {
+    flags.add("--micro-batches", &options.micro_batches,
+              "numbers of micro-batches to try, as 8,16; auto: all divisors of the batch up to 64",
+              {.name = "M,…|auto", .check = each_of(one_number)});
+  } else {
+    flags.add("--micro-batches", &options.micro_batches,
+              "number of micro-batches; auto: the divisor of the batch, up to 64, with the least estimate",
+              {.name = "M|auto", .check = one_number});
+  }
   add_reading_flags(flags, options.reading);
 }
 
@@ -88,7 +98,8 @@ std::vector<Setting> settings_of(const SettingOptions& options) {
 std::vector<Setting> settings_of(const SettingOptions& options, const ModelOptions& model) {
   std::vector<Setting> settings = settings_of(options);
   if (!model.micro_batches.empty()) {
-    settings.push_back({"training.micro_batches", model.micro_batches});
+    const bool several = model.micro_batches.find(',') != std::string::npos;
+    settings.push_back({"training.micro_batches", several ? "[" + model.micro_batches + "]" : model.micro_batches});
   }
   return settings;
 }
@@ -221,11 +232,10 @@ std::optional<yaml::Node> read_study(const std::string& name) {
 
 bool is_study(const std::string& name) { return read_study(name).has_value(); }
 
-GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings) {
-  const std::optional<yaml::Node> document = read_study(options.model);
-  if (!document) {
-    return study_of_model(options, settings, Purpose::comparison);
-  }
+namespace {
+
+// Flags that describe a model do not stand beside a study.
+void refuse_model_flags(const ModelOptions& options) {
   const ModelReading& reading = options.reading;
   for (const auto& [flag, given] : {std::pair{"--platform", !options.platform.empty()},
                                     {"--devices", options.devices > 0},
@@ -242,7 +252,51 @@ GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting
                                          "--set platform=P, or a model instead of the study");
     }
   }
-  return study_of(*document, options.model, settings, Purpose::comparison);
+}
+
+// What the study of a model assumes. Files that the model and the platform are read from are kept in `folders`.
+std::vector<Setting> assumptions_of(const yaml::Node& document, const Folders& folders,
+                                    const std::vector<Setting>& settings) {
+  std::vector<Setting> of_inputs; // the rest may not fit together before the assumptions are made
+  std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_inputs), [](const Setting& setting) {
+    return setting.key.starts_with("model") || setting.key.starts_with("platform");
+  });
+  const Study study = load_study(document, folders, of_inputs);
+  return assumptions_for(*study.model, study.platform, settings);
+}
+
+void save_study(const std::string& file, const yaml::Node& document, const std::vector<Setting>& settings,
+                const Folders& folders) {
+  const std::string text = study_text(document, settings, folders, file);
+  load_study(yaml::parse(text, file), folders_of(file), {}, Purpose::comparison); // it says what is meant, or throws
+  write_file(file, text);
+}
+
+} // namespace
+
+GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings, const std::string& save) {
+  const std::optional<yaml::Node> study = read_study(options.model);
+  if (study) {
+    refuse_model_flags(options);
+  }
+  const yaml::Node document = study ? *study : document_of(options);
+  const std::string file = study ? options.model : "";
+  std::vector<Setting> all;
+  if (!study) {
+    InputFiles files;
+    Folders folders = folders_of(file);
+    folders.files = &files;
+    all = assumptions_of(document, folders, settings);
+  }
+  const std::vector<Setting> assumed = all;
+  all.insert(all.end(), settings.begin(), settings.end());
+  if (!save.empty()) {
+    keep_inputs(save, {options.model});
+    save_study(save, document, all, folders_of(file));
+  }
+  GivenStudy given = study_of(document, file, all, Purpose::comparison);
+  given.assumed = assumed;
+  return given;
 }
 
 } // namespace stagecraft

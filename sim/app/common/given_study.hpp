@@ -32,7 +32,7 @@ struct ModelOptions {
   std::string model, platform;
   int devices = 0;
   std::string bandwidth, latency, memory;
-  std::string micro_batches; ///< "", "auto", or a number
+  std::string micro_batches; ///< "", "auto", a number, or several, "8,16"
   ModelReading reading;
 };
 
@@ -44,6 +44,7 @@ struct ModelPositional {
   std::string name = "MODEL";
   std::string help = "a name in workloads/, or a file: .yaml, .onnx, PipeDream .txt, .json";
   bool required = true;
+  bool several_micro_batches = false; ///< --micro-batches takes several numbers
 };
 void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional& positional = {});
 
@@ -64,6 +65,7 @@ ImportOptions import_options(const ModelReading& reading);
 struct GivenStudy {
   Study study;
   std::vector<std::string> inputs;
+  std::vector<Setting> assumed = {}; ///< what nobody said of a model that is compared without a study
 };
 
 GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose);
@@ -71,9 +73,11 @@ GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting
                           Purpose purpose = Purpose::run);
 /// Whether MODEL is a study: a YAML file that names a model.
 bool is_study(const std::string& name);
-/// What is compared where MODEL is a study, or a model with a platform, whose study is all defaults. InputError where a
-/// study is given with flags that describe a model's platform or reading.
-GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings);
+/// What is compared where MODEL is a study, or a model with a platform, of which assumptions_for() says what the
+/// settings leave open. Writes the study into the file `save`, where one is named. InputError where a study is given
+/// with flags that describe a model's platform or reading.
+GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings,
+                          const std::string& save = "");
 
 /// The folders for names in a study file: the file's own, and the shipped one.
 Folders folders_of(const std::string& study_file);

@@ -70,7 +70,7 @@ std::vector<StoredSize> stored_sizes() {
 }
 
 // A table of the blocks, each with its memory: of its parameters, and of what it keeps of a sample for backward.
-std::string blocks_text(const ModelGraph& model) {
+std::string blocks_text(const OutputOptions& options, const ModelGraph& model) {
   Table table{{{"block"}, {"equal ones", Align::right}, {"forward", Align::right}, {"parameters", Align::right}}, {}};
   for (const char* what : {"parameters", "kept"}) {
     for (const StoredSize& size : stored_sizes()) {
@@ -91,10 +91,68 @@ std::string blocks_text(const ModelGraph& model) {
   }
   return table.rows.empty()
              ? ""
-             : "\nEach block, and what it keeps of a sample for backward:\n" + to_text(table, use_color());
+             : "\nEach block, and what it keeps of a sample for backward:\n" + to_text(table, plain_view_of(options));
 }
 
-std::string summary_json(const ModelGraph& model) {
+// The devices of one memory on which the model fits alike.
+struct AlikeDevices {
+  DeviceFit fit;
+  std::vector<std::string> names;
+};
+
+std::vector<AlikeDevices> alike(const std::vector<DeviceFit>& fits) {
+  std::vector<AlikeDevices> rows;
+  for (const DeviceFit& fit : fits) {
+    if (rows.empty() || rows.back().fit.memory != fit.memory) {
+      rows.push_back({fit, {}});
+    }
+    rows.back().names.push_back(fit.device);
+  }
+  return rows;
+}
+
+std::string fits_text(const DeviceFits& fits, const OutputOptions& options) {
+  const TrainingMemory& needs = fits.needs;
+  std::string text =
+      "\nTo train on one sample takes " + to_text(needs.whole) + " in " +
+      (needs.precision == "bf16" ? "16 bits" : needs.precision) + " with " + needs.optimizer +
+      (needs.recomputed ? ", " + to_text(*needs.recomputed) + " with recompute: " + needs.recompute : "") +
+      " (parameters, gradients, states, activations).\n";
+  Table table{{{"memory", Align::right}, {"fits on one"}, {"devices at least", Align::right}, {"devices"}}, {}};
+  for (const AlikeDevices& row : alike(fits.devices)) {
+    const Style style = row.fit.fits ? Style::good : row.fit.fits_recomputed ? Style::plain : Style::dim;
+    table.rows.push_back({{to_text(row.fit.memory), style},
+                          {row.fit.fits              ? "yes"
+                           : row.fit.fits_recomputed ? "with recompute: " + needs.recompute
+                                                     : "no",
+                           style},
+                          {std::to_string(row.fit.devices), style},
+                          {join(row.names), style}});
+  }
+  TableView view = plain_view_of(options);
+  view.wrap = true;
+  return text + to_text(table, view);
+}
+
+nlohmann::ordered_json json_of(const DeviceFits& fits) {
+  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
+  for (const DeviceFit& fit : fits.devices) {
+    devices.push_back({{"device", fit.device},
+                       {"memory_bytes", fit.memory.value},
+                       {"fits", fit.fits},
+                       {"fits_recomputed", fit.fits_recomputed},
+                       {"devices_at_least", fit.devices}});
+  }
+  const TrainingMemory& needs = fits.needs;
+  return {{"precision", needs.precision},
+          {"optimizer", needs.optimizer},
+          {"training_bytes", needs.whole.value},
+          {"recompute", needs.recompute},
+          {"recomputed_bytes", needs.least().value},
+          {"devices", devices}};
+}
+
+std::string summary_json(const ModelGraph& model, const std::optional<DeviceFits>& fits) {
   const ModelTotals totals = totals_of(model);
   nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
   for (const EqualBlocks& row : equal_blocks(model)) {
@@ -106,20 +164,24 @@ std::string summary_json(const ModelGraph& model) {
                       {"forward_flops", row.forward.value},
                       {"stash_elements", row.stash_elements}});
   }
-  const nlohmann::ordered_json json = {{"schema", kSchema},
-                                       {"name", model.name},
-                                       {"operators", model.size()},
-                                       {"parameters", totals.parameters},
-                                       {"frozen_parameters", totals.frozen},
-                                       {"active_parameters", totals.active},
-                                       {"forward_flops", totals.forward.value},
-                                       {"backward_flops", totals.backward.value},
-                                       {"activation_bytes", totals.output_elements * row_of(Precision::fp32).bytes},
-                                       {"blocks", blocks}};
+  nlohmann::ordered_json json = {{"schema", kSchema},
+                                 {"name", model.name},
+                                 {"operators", model.size()},
+                                 {"parameters", totals.parameters},
+                                 {"frozen_parameters", totals.frozen},
+                                 {"active_parameters", totals.active},
+                                 {"forward_flops", totals.forward.value},
+                                 {"backward_flops", totals.backward.value},
+                                 {"activation_bytes", totals.output_elements * row_of(Precision::fp32).bytes},
+                                 {"blocks", blocks}};
+  if (fits) {
+    json["fits"] = json_of(*fits);
+  }
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string summary_text(const ModelGraph& model) {
+std::string summary_text(const OutputOptions& options, const ModelGraph& model, const std::optional<DeviceFits>& fits,
+                         bool all_operators) {
   const ModelTotals totals = totals_of(model);
   std::string text = model.name + (model.description.empty() ? "" : ": " + model.description) + "\n" +
                      std::to_string(model.size()) + " operators, " + to_text(totals.parameters / 1e6, 2) +
@@ -149,7 +211,9 @@ std::string summary_text(const ModelGraph& model) {
                {"output", Align::right},
                {"inputs"}},
               {}};
-  for (OperatorId op = 0; op < model.size(); ++op) {
+  constexpr OperatorId kFew = 40;
+  const OperatorId shown = all_operators || model.size() <= kFew ? model.size() : kFew / 2;
+  for (OperatorId op = 0; op < shown; ++op) {
     const Operator& what = model.operators[op];
     std::vector<std::string> inputs;
     for (const OperatorId maker : model.predecessors[op]) {
@@ -163,13 +227,20 @@ std::string summary_text(const ModelGraph& model) {
                           {to_text(what.output_elements, 0)},
                           {join(inputs)}});
   }
-  return text + blocks_text(model) + "\n" + to_text(table, use_color());
+  if (shown < model.size()) {
+    table.gaps.push_back(
+        {table.rows.size(), "… " + std::to_string(model.size() - shown) + " more operators; --all prints every one"});
+  }
+  return text + blocks_text(options, model) + (fits ? fits_text(*fits, options) : "") + "\n" +
+         to_text(table, plain_view_of(options));
 }
 
 } // namespace
 
-void emit_model(const OutputOptions& options, const ModelGraph& model) {
-  emit(options, options.format == "json" ? summary_json(model) : summary_text(model));
+void emit_model(const OutputOptions& options, const ModelGraph& model, const std::optional<DeviceFits>& fits,
+                bool all_operators) {
+  emit(options,
+       options.format == "json" ? summary_json(model, fits) : summary_text(options, model, fits, all_operators));
 }
 
 } // namespace stagecraft

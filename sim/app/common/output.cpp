@@ -4,11 +4,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
+#include "sim/app/common/program.hpp"
 #include "sim/base/file.hpp"
+#include "sim/base/named_table.hpp"
+#include "sim/report/page/documents.hpp"
 #include "sim/report/terminal.hpp"
 
 namespace stagecraft {
@@ -18,6 +22,64 @@ void add_output_flags(Flags& flags, OutputOptions& options, const std::vector<st
   flags.add("-o,--output", &options.file, "write the result to this file instead of stdout, which is -",
             {.name = "FILE", .dash = true});
   flags.add("--quiet", &options.quiet, "print no progress and no remarks on stderr");
+}
+
+namespace {
+
+// The format that a file's name ends with, "" where it has no ending.
+std::string format_of(const std::string& file) {
+  const std::string suffix = std::filesystem::path(file).extension().string();
+  for (const auto& [ending, format] : {std::pair{".htm", "html"}, {".markdown", "md"}, {".yml", "yaml"}}) {
+    if (suffix == ending) {
+      return format;
+    }
+  }
+  return suffix.empty() ? "" : suffix.substr(1);
+}
+
+// What the name of the file says of the format, where --format does not.
+void take_ending(OutputOptions& options, const std::vector<std::string>& formats) {
+  const std::string format = format_of(options.file);
+  std::error_code failure;
+  if (options.file.empty() || format.empty() || std::filesystem::is_other(options.file, failure)) {
+    return;
+  }
+  if (std::find(formats.begin(), formats.end(), format) == formats.end()) {
+    std::vector<std::string> endings;
+    for (const std::string& known : formats) {
+      if (known != "table") {
+        endings.push_back("." + known);
+      }
+    }
+    throw InputError({"-o " + options.file, 0, 0}, "no format is known by the ending '." + format + "'; allowed: " +
+                                                       join(endings) + ", or --format {" + join(formats, ",") + "}");
+  }
+  options.format = format;
+  options.also_table = true;
+}
+
+} // namespace
+
+void add_result_flags(Flags& flags, OutputOptions& options, const std::vector<std::string>& formats) {
+  flags.add("--format", &options.format, "format of the result; without it, as the ending of FILE says",
+            {.check = one_of(formats), .shows_default = true});
+  flags.add("-o,--output", &options.file, "write the result to this file (" + join(formats, ", ") + "); - is stdout",
+            {.name = "FILE", .dash = true});
+  flags.add("--quiet", &options.quiet, "print no progress and no remarks on stderr");
+  flags.when_read([&options, formats](const Flags& read) {
+    const std::vector<std::string> given = read.given_flags();
+    options.call = read.call();
+    if (std::find(given.begin(), given.end(), "--format") == given.end()) {
+      take_ending(options, formats);
+    }
+  });
+}
+
+void add_table_flags(Flags& flags, OutputOptions& options) {
+  flags.add("--columns", &options.columns, "columns of the table to print, in this order, or all",
+            {.name = "A,B,…", .commas = true});
+  flags.add("--sort", &options.sort, "sort the table by this column; --sort=-COLUMN: from the largest down",
+            {.name = "COLUMN"});
 }
 
 void add_figures_flag(Flags& flags, std::string& folder, const std::string& what) {
@@ -51,16 +113,45 @@ void emit(const OutputOptions& options, const std::string& text) {
   }
 }
 
+namespace {
+
+// Text as a block of Markdown.
+std::string fenced(const std::string& text) { return "```text\n" + without_styles(text) + "```\n"; }
+
+std::string form_of(const OutputOptions& options, const ResultForms& forms) {
+  if (options.format == "csv") {
+    return forms.csv();
+  }
+  if (options.format == "html") {
+    return forms.html ? forms.html() : page_of(forms.json());
+  }
+  if (options.format == "md") {
+    return forms.md ? forms.md() : fenced(forms.table()) + how_to_repeat(options);
+  }
+  const bool table = options.format == "table" && options.file.empty();
+  return table ? forms.table() : forms.json();
+}
+
+} // namespace
+
 void emit(const OutputOptions& options, const ResultForms& forms) {
-  const auto& document = options.format == "csv" ? forms.csv : forms.json;
-  if (!options.file.empty()) {
-    write_file(options.file, document());
-  }
-  if (options.format == "table") {
+  emit(options, form_of(options, forms));
+  if (!options.file.empty() && (options.also_table || options.format == "table")) {
     print(forms.table());
-  } else if (options.file.empty()) {
-    print(document());
   }
+}
+
+std::string page_of(const std::string& json) {
+  DocumentPage document = read_document("result", json);
+  Page page{.title = std::move(document.title), .sections = std::move(document.sections)};
+  for (const std::string& input : document.inputs) {
+    page.inputs.push_back({input, ""});
+  }
+  return to_html(page);
+}
+
+std::string how_to_repeat(const OutputOptions& options) {
+  return "\nBy stagecraft " + std::string(program_version()) + "; to repeat it:\n\n```sh\n" + options.call + "\n```\n";
 }
 
 void draw_figures(const std::string& folder, const std::vector<Figure>& figures) {
@@ -76,13 +167,41 @@ bool use_color() {
   return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
 }
 
-int terminal_width() {
-  constexpr int kDefault = 120;
+namespace {
+
+// The columns that COLUMNS or the terminal says; 0 where neither does.
+std::size_t known_width() {
+  constexpr std::size_t kLeast = 40;
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) {
+    const std::size_t width = std::strtoul(columns, nullptr, 10);
+    return width == 0 ? 0 : std::max(kLeast, width);
+  }
   winsize size{};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) {
-    return kDefault;
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < kLeast) {
+    return 0;
   }
   return size.ws_col;
+}
+
+} // namespace
+
+int terminal_width() {
+  constexpr int kDefault = 120;
+  const std::size_t width = known_width();
+  return width == 0 ? kDefault : static_cast<int>(width);
+}
+
+TableView view_of(const OutputOptions& options) {
+  TableView view = plain_view_of(options);
+  view.columns = options.columns;
+  view.sort = options.sort;
+  view.whole = "--columns all";
+  return view;
+}
+
+TableView plain_view_of(const OutputOptions& options) {
+  const bool shown = options.file.empty() || options.also_table;
+  return {.color = shown && use_color(), .width = shown ? known_width() : 0};
 }
 
 } // namespace stagecraft

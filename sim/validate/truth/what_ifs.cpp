@@ -75,6 +75,8 @@ constexpr std::array kSettings = {
     SettingColumn{"expert overlap", [](const TruthRow& row) { return row.flag("moe_a2a_overlap"); }},
     SettingColumn{"expert dispatch", [](const TruthRow& row) { return row.flag("dispatcher"); }},
     SettingColumn{"offload", [](const TruthRow& row) { return row.flag("cpu_offload"); }},
+    SettingColumn{"power limit",
+                  [](const TruthRow& row) { return std::to_string(static_cast<int>(row.power_cap)); }},
     SettingColumn{"captured graphs", [](const TruthRow& row) { return row.flag("cuda_graphs"); }},
     SettingColumn{"attention kernels", [](const TruthRow& row) { return row.flag("attention"); }},
     SettingColumn{"overlapped reduction", [](const TruthRow& row) { return row.flag("overlap_grad_reduce"); }},

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/common/advice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+
+#include "sim/app/common/kinds_of_file.hpp"
+#include "sim/app/common/program.hpp"
+#include "sim/base/command.hpp"
+#include "sim/base/file.hpp"
+#include "sim/base/named_table.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/study/inputs.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool is_flag(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
+
+// "--set" of "--set=KEY=VALUE".
+std::string flag_of(const std::string& word) { return word.substr(0, word.find('=')); }
+
+bool gives(const Words& words, std::string_view flag) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) { return flag_of(word) == flag; });
+}
+
+std::string command_of(const Words& words) { return words.size() > 1 && !is_flag(words[1]) ? words[1] : std::string(); }
+
+// The first word behind the command that is neither a flag nor, as it may be, a flag's value; "" where there is none.
+std::string first_argument(const Words& words) {
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (!is_flag(words[i]) && (i == 2 || !is_flag(words[i - 1]))) {
+      return words[i];
+    }
+  }
+  return "";
+}
+
+// Where `name` stands in a word, not as a part of a longer name; npos where it does not.
+std::size_t find_name(const std::string& word, const std::string& name) {
+  const auto in_names = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; };
+  for (std::size_t at = word.find(name); at != std::string::npos; at = word.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    const bool negated = at > 0 && word[at - 1] == '-' && (at == 1 || word[at - 2] == '='); // --sort=-COLUMN
+    const bool begins =
+        at == 0 || negated || !in_names(word[at - 1]) || std::isdigit(static_cast<unsigned char>(word[at - 1])) != 0;
+    if (begins && (end == word.size() || !in_names(word[end]))) {
+      return at;
+    }
+  }
+  return std::string::npos;
+}
+
+// The call with what was meant in place of what was written, where that stands in one word of it.
+std::optional<Words> mended(const Words& words, const Correction& correction) {
+  Words better = words;
+  int changed = 0;
+  for (std::size_t i = 1; i < better.size() && !correction.written.empty(); ++i) {
+    if (const std::size_t at = find_name(better[i], correction.written); at != std::string::npos) {
+      better[i].replace(at, correction.written.size(), correction.meant);
+      ++changed;
+    }
+  }
+  return changed == 1 ? std::optional(better) : std::nullopt;
+}
+
+// Whether a message blames a place in a file, in which no change of the call helps.
+bool blames_a_file(std::string_view message) {
+  std::error_code failure;
+  return std::filesystem::exists(message.substr(0, std::min(message.find(':'), message.size())), failure);
+}
+
+// What a command needs beside its first argument: one of these flags, the first of them as here.
+struct Need {
+  std::vector<std::string_view> commands, flags;
+  std::string value;
+};
+
+const std::vector<Need>& needs() {
+  static const std::vector<Need> kNeeds = {
+      {{"compare", "plan", "replay", "explain", "execute", "train"}, {"--platform", "--devices"}, "dgx-h100"},
+      {{"plan"}, {"--strategy"}, "optimal"},
+      {{"replay", "explain", "execute", "train"}, {"--strategy", "--plan"}, "optimal"},
+      {{"replay", "explain", "execute", "train"}, {"--schedule"}, "1f1b"},
+  };
+  return kNeeds;
+}
+
+// The call with all that it lacks; nothing where it lacks nothing.
+std::optional<Words> completed(const Words& words) {
+  const std::string command = command_of(words);
+  Words whole = words;
+  for (const Need& need : needs()) {
+    const bool needed = std::find(need.commands.begin(), need.commands.end(), command) != need.commands.end();
+    const bool given =
+        std::any_of(need.flags.begin(), need.flags.end(), [&](std::string_view flag) { return gives(words, flag); });
+    if (needed && !given) {
+      whole.insert(whole.end(), {std::string(need.flags.front()), need.value});
+    }
+  }
+  return whole.size() > words.size() ? std::optional(whole) : std::nullopt;
+}
+
+// What is said where the command's first argument is of a kind that other commands take.
+std::optional<Advice> wrong_kind(const Words& words) {
+  constexpr std::array kTakeInputs = {"compare", "plan",  "replay", "explain", "execute", "train", "show",    "check",
+                                      "sweep",   "judge", "adapt",  "report",  "points",  "merge", "validate"};
+  const std::string command = command_of(words);
+  const std::string argument = first_argument(words);
+  if (argument.empty() || std::find(kTakeInputs.begin(), kTakeInputs.end(), command) == kTakeInputs.end()) {
+    return std::nullopt;
+  }
+  const std::optional<KnownInput> input = known_input(argument);
+  if (!input || std::find(input->commands.begin(), input->commands.end(), command) != input->commands.end()) {
+    return std::nullopt;
+  }
+  std::vector<Call> calls = input->calls;
+  std::stable_partition(calls.begin(), calls.end(), [&](const Call& call) { return call.words.front() == command; });
+  return Advice{"'" + excerpt(argument, 200) + "' " + input->what + ", which '" + command + "' does not take",
+                "did you mean:\n" + lines_of(calls, words.front())};
+}
+
+// The shipped platforms that have devices of the type that a word such as "8xH100" names.
+std::vector<std::string> platforms_with(std::string device) {
+  const std::size_t count = std::min(device.find_first_not_of("0123456789"), device.size());
+  const std::size_t name = device.find_first_not_of(" xX", count);
+  device = count > 0 && name != std::string::npos ? device.substr(name) : device;
+  std::transform(device.begin(), device.end(), device.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const Folders folders{".", shipped_folder()};
+  std::vector<std::string> found;
+  for (const std::string& platform : shipped_names(folders, "platforms")) {
+    const std::string text = read_file(folders.shipped / "platforms" / (platform + ".yaml"));
+    if (!device.empty() && text.find("type: " + device) != std::string::npos) {
+      found.push_back(platform);
+    }
+  }
+  return found;
+}
+
+// What is said where --platform names a device type instead.
+std::optional<Advice> device_as_platform(const Words& words, std::string_view message) {
+  constexpr std::string_view kUnknown = "unknown platform '";
+  const std::size_t at = message.find(kUnknown);
+  if (at == std::string_view::npos || correction_in(message)) {
+    return std::nullopt;
+  }
+  const std::size_t begin = at + kUnknown.size();
+  const std::string name(message.substr(begin, message.find('\'', begin) - begin));
+  std::vector<Call> calls;
+  for (const std::string& platform : platforms_with(name)) {
+    Words better = words;
+    std::replace(better.begin(), better.end(), name, platform);
+    constexpr std::size_t kMost = 3;
+    if (better != words && calls.size() < kMost) {
+      calls.push_back({{better.begin() + 1, better.end()}, ""});
+    }
+  }
+  return calls.empty()
+             ? std::nullopt
+             : std::optional(Advice{"no platform is called '" + excerpt(name) + "', but some have such devices",
+                                    "did you mean:\n" + lines_of(calls, words.front())});
+}
+
+// Flags of other programs, and what says the same here; with "=", the flag's value follows at once.
+struct ElsewhereFlag {
+  std::string_view flag, here;
+};
+constexpr ElsewhereFlag kElsewhere[] = {
+    {"--batch", "--set training.global_batch="},
+    {"--batch-size", "--set training.global_batch="},
+    {"--global-batch", "--set training.global_batch="},
+    {"--global-batch-size", "--set training.global_batch="},
+    {"--gbs", "--set training.global_batch="},
+    {"--micro-batch-size", "--set training.micro_batch_size="},
+    {"--mbs", "--set training.micro_batch_size="},
+    {"--precision", "--set training.precision="},
+    {"--dtype", "--set training.precision="},
+    {"--optimizer", "--set training.optimizer="},
+    {"--framework", "--set training.framework="},
+    {"--recompute", "--set training.recompute="},
+    {"--tp", "--set training.parallel.tensor="},
+    {"--tensor-parallel", "--set training.parallel.tensor="},
+    {"--tensor-model-parallel-size", "--set training.parallel.tensor="},
+    {"--pp", "--set training.parallel.pipeline="},
+    {"--pipeline-parallel", "--set training.parallel.pipeline="},
+    {"--pipeline-model-parallel-size", "--set training.parallel.pipeline="},
+    {"--dp", "--set training.parallel.data="},
+    {"--data-parallel", "--set training.parallel.data="},
+    {"--zero", "--set training.parallel.zero="},
+    {"--cluster", "--platform"},
+    {"--hardware", "--platform"},
+    {"--seq-length", "--seq"},
+    {"--seq-len", "--seq"},
+    {"--sequence-length", "--seq"},
+    {"--out", "-o"},
+    {"--json", "--format json"},
+    {"--csv", "--format csv"},
+    {"--markdown", "--format md"},
+    {"--html", "--format html"},
+    {"--model", ""},
+    {"--study", ""},
+};
+
+// The call with `here` in place of the flag at `at`.
+Words with_flag(Words words, std::size_t at, std::string_view here) {
+  const std::size_t equals = words[at].find('=');
+  if (equals != std::string::npos) { // "--batch=64" as "--batch 64"
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words[at].substr(equals + 1));
+  }
+  words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+  const std::size_t blank = here.find(' ');
+  std::string last(here.substr(blank == std::string_view::npos ? 0 : blank + 1));
+  if (here.ends_with('=') && at < words.size()) {
+    words[at].insert(0, last);
+    last.clear();
+  }
+  if (!last.empty()) {
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), last);
+  }
+  if (blank != std::string_view::npos) {
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), std::string(here.substr(0, blank)));
+  }
+  return words;
+}
+
+// What other programs call a command, and what says the same here.
+struct ElsewhereCommand {
+  std::string_view name, here;
+};
+constexpr ElsewhereCommand kCommandsElsewhere[] = {
+    {"run", "compare"},     {"simulate", "compare"}, {"rank", "compare"},    {"optimize", "compare"},
+    {"info", "show"},       {"describe", "show"},    {"view", "report"},     {"plot", "report"},
+    {"ls", "list"},         {"models", "list"},      {"workloads", "list"},  {"platforms", "list"},
+    {"strategies", "list"}, {"schedules", "list"},   {"devices", "list"},    {"verify", "check"},
+    {"results", "points"},  {"estimate", "compare"}, {"predict", "compare"},
+};
+
+} // namespace
+
+std::string did_you_mean(const Words& words) {
+  return "did you mean: " + to_text(Command{.words = words, .folder = {}}) + "\n";
+}
+
+Advice advice_on(const Words& words, std::string_view message) {
+  if (std::optional<Advice> advice = wrong_kind(words)) {
+    return *advice;
+  }
+  if (std::optional<Advice> advice = device_as_platform(words, message)) {
+    return *advice;
+  }
+  const std::optional<Correction> correction = correction_in(message);
+  if (correction && !blames_a_file(message)) {
+    const std::optional<Words> better = mended(words, *correction);
+    return {"", better ? did_you_mean(*better) : ""};
+  }
+  const bool lacks = message.find("missing key 'platform'") != std::string_view::npos ||
+                     message.find("give either --strategy or --plan") != std::string_view::npos ||
+                     message.find(" is required") != std::string_view::npos;
+  if (lacks && !first_argument(words).empty()) {
+    if (const std::optional<Words> whole = completed(words)) {
+      return {"", did_you_mean(*whole)};
+    }
+  }
+  return {};
+}
+
+UnknownFlag unknown_flag(const Words& words, const std::string& flag, const std::vector<std::string>& known) {
+  const std::string name = flag_of(flag);
+  const auto at = static_cast<std::size_t>(std::find(words.begin(), words.end(), flag) - words.begin());
+  const auto elsewhere = std::find_if(std::begin(kElsewhere), std::end(kElsewhere),
+                                      [&](const ElsewhereFlag& one) { return one.flag == name; });
+  const bool same_here = std::find(known.begin(), known.end(), "--set") != known.end() ||
+                         (elsewhere != std::end(kElsewhere) && !elsewhere->here.starts_with("--set"));
+  if (at < words.size() && elsewhere != std::end(kElsewhere) && same_here) {
+    Words better = with_flag(words, at, elsewhere->here);
+    return {"unknown flag '" + excerpt(name) + "'", completed(better).value_or(better)};
+  }
+  std::string close = nearest(name, known);
+  const std::string message = unknown_name("flag", name, known);
+  if (close.empty() || at >= words.size()) {
+    return {message, {}};
+  }
+  Words better = words;
+  better[at].replace(0, name.size(), close);
+  return {message, better};
+}
+
+std::string unknown_command(const Words& words, const std::vector<std::string>& commands) {
+  const std::string& first = words.at(1);
+  Words better = words;
+  if (std::optional<KnownInput> input = known_input(first)) {
+    const bool names_a_model =
+        std::find(input->commands.begin(), input->commands.end(), "compare") != input->commands.end();
+    std::string text = "'" + excerpt(first, 200) + "' " + input->what + "; a command comes first\n";
+    if (words.size() > 2 && names_a_model) {
+      better.insert(better.begin() + 1, "compare");
+      return "error: " + text + did_you_mean(better);
+    }
+    return "error: " + text + "what can be done with it:\n" + lines_of(input->calls, words.front());
+  }
+  const auto elsewhere = std::find_if(std::begin(kCommandsElsewhere), std::end(kCommandsElsewhere),
+                                      [&](const ElsewhereCommand& one) { return one.name == first; });
+  const bool is_kind = elsewhere != std::end(kCommandsElsewhere) && elsewhere->here == "list" && first != "ls";
+  const std::string near =
+      elsewhere != std::end(kCommandsElsewhere) ? std::string(elsewhere->here) : nearest(first, commands);
+  std::string text = "error: unknown command '" + excerpt(first) + "'; known: " + join(commands) + "\n";
+  if (near.empty()) {
+    return text + "'" + words.front() + " --help' says what each does\n";
+  }
+  if (is_kind) {
+    better.insert(better.begin() + 1, near);
+  } else {
+    better[1] = near;
+  }
+  return text + did_you_mean(better);
+}
+
+std::string first_steps(const std::string& program) {
+  const std::vector<Call> calls = {
+      {{"compare", "gpt2-xl", "--platform", "mixed-v100-p100"}, "which split and schedule of a model is fastest here?"},
+      {{"compare", "config.json", "--platform", "2 x dgx-h100"}, "the same for a model of yours, on two such servers"},
+      {{"show", "llama3-8b"}, "what a model is made of, and on which devices it fits"},
+      {{"list"}, "what can be named: models, platforms, strategies, …"},
+      {{"--help"}, "every command"},
+  };
+  return "Stagecraft rehearses a training run before you buy the cluster. What to do first:\n\n" +
+         lines_of(calls, program);
+}
+
+} // namespace stagecraft

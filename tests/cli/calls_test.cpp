@@ -1,0 +1,107 @@
+// Calls that are nearly right get the nearest right one, whole, to copy.
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include "tests/cli/program.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+using Catch::Contains;
+
+struct WrongCall {
+  std::string arguments;
+  std::vector<std::string> answers; ///< lines, or parts of lines, on stderr
+};
+
+std::vector<WrongCall> wrong_calls() {
+  const std::string program = "$ stagecraft";
+  std::vector<WrongCall> calls;
+  std::istringstream in(read_file(kRoot / "tests/bad_input/calls.txt"));
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(program)) {
+      calls.push_back({line.substr(program.size()), {}});
+    } else if (!line.empty() && !line.starts_with('#')) {
+      calls.back().answers.push_back(line);
+    }
+  }
+  return calls;
+}
+
+// The files that the calls name.
+void fill(const Workshop& shop) {
+  shop.write("study.yaml", small_study());
+  fs::copy_file(kChain, shop.folder() / "chain.yaml");
+  fs::create_directory(shop.folder() / "hf");
+  shop.write("hf/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
+  shop.write("ds.json", R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}})");
+  shop.succeed("compare study.yaml -o result.json --trace trace.json");
+  shop.succeed("plan chain.yaml --devices 2 --strategy uniform -o plan.yaml --quiet");
+}
+
+std::string with_short_name(std::string text) {
+  const std::string program = STAGECRAFT_PROGRAM;
+  for (std::size_t at = text.find(program); at != std::string::npos; at = text.find(program)) {
+    text.replace(at, program.size(), "stagecraft");
+  }
+  return text;
+}
+
+TEST_CASE("a call that is nearly right gets the nearest right one", "[cli]") {
+  const Workshop shop;
+  fill(shop);
+  const std::vector<WrongCall> calls = wrong_calls();
+  CHECK(calls.size() > 40);
+  for (const WrongCall& call : calls) {
+    const Outcome outcome = shop.run(call.arguments);
+    INFO("stagecraft" << call.arguments);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.out.empty());
+    REQUIRE_FALSE(call.answers.empty());
+    for (const std::string& answer : call.answers) {
+      const bool ends_there = answer.starts_with("did you mean: "); // nothing more than the call
+      CHECK_THAT(with_short_name(outcome.err), Contains(answer + (ends_there ? "\n" : "")));
+    }
+  }
+}
+
+// A call that is proposed is a right one: it can be read, and does not propose another.
+TEST_CASE("a call that is proposed is right", "[cli]") {
+  const Workshop shop;
+  fill(shop);
+  int tried = 0;
+  for (const WrongCall& call : wrong_calls()) {
+    const std::string begin = "did you mean: stagecraft ";
+    const std::string& answer = call.answers.front();
+    if (answer.starts_with(begin + "compare study.yaml") || answer.starts_with(begin + "compare chain.yaml") ||
+        answer.starts_with(begin + "list")) {
+      CHECK(shop.run(answer.substr(begin.size())).status == 0);
+      ++tried;
+    }
+  }
+  CHECK(tried > 10);
+}
+
+TEST_CASE("names and values are matched whatever their case, and units as people write them", "[cli]") {
+  const Workshop shop;
+  fill(shop);
+  const std::string plain =
+      "compare study.yaml --quiet --format json --strategies uniform --schedules 1f1b "
+      "--set training.optimizer=adam --set platform.bandwidth='4 MB/s' --set platform.latency='1 min'";
+  const std::string written = "compare study.yaml --quiet --format json --strategies Uniform --schedules 1F1B "
+                              "--set training.optimizer=Adam --set platform.bandwidth='32 Mbps' "
+                              "--set platform.latency='1 minute'";
+  CHECK(without_timing(shop.succeed(plain).json()) == without_timing(shop.succeed(written).json()));
+}
+
+TEST_CASE("help and version are commands too", "[cli]") {
+  const Workshop shop;
+  CHECK(shop.succeed("help").out == shop.succeed("--help").out);
+  CHECK(shop.succeed("help compare").out == shop.succeed("compare --help").out);
+  CHECK(shop.succeed("compare help").out == shop.succeed("compare --help").out);
+  CHECK(shop.succeed("version").out == shop.succeed("--version").out);
+  CHECK_THAT(shop.succeed("compare --help").out, Contains("Example: stagecraft compare gpt2-xl"));
+}
+
+} // namespace
+} // namespace stagecraft::test
