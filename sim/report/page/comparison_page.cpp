@@ -91,12 +91,23 @@ Runs first(Runs runs) {
   return runs;
 }
 
+// Those with another order of bars than the ones before.
 std::vector<Chart> ranked_charts(const Runs& feasible) {
-  return {ranked("ranked-strategies", "Time per step: the best run of each strategy",
+  std::vector<Chart> charts = {ranked("ranked-strategies", "Time per step: the best run of each strategy",
                  first(best_by(feasible, [](const RunValues& run) { return run.strategy; }))),
           ranked("ranked-schedules", "The best run of each schedule",
                  first(best_by(feasible, [](const RunValues& run) { return run.schedule; }))),
           ranked("ranked-runs", "The fastest runs", first(feasible))};
+  for (std::size_t at = 1; at < charts.size();) {
+    const bool said = std::any_of(charts.begin(), charts.begin() + static_cast<std::ptrdiff_t>(at),
+                                  [&](const Chart& one) { return one.y.names == charts[at].y.names; });
+    if (said) {
+      charts.erase(charts.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      ++at;
+    }
+  }
+  return charts;
 }
 
 // Says how many runs a cloud leaves out, or "".
@@ -319,7 +330,9 @@ PageSection charts_section(const Runs& feasible, const std::string& prices) {
       section.charts.push_back(std::move(*chart));
     }
   }
-  section.charts.push_back(closed_form(feasible));
+  if (feasible.size() > 1) {
+    section.charts.push_back(closed_form(feasible));
+  }
   return section;
 }
 

@@ -204,7 +204,8 @@ static std::string bar_label(double value, const std::string& axis) {
   constexpr double kGibibytes = 1024.0 * 1024 * 1024;
   constexpr int kDigits = 3;
   if (axis.ends_with("[s]")) {
-    return to_text(Seconds{value});
+    const std::string text = to_text(Seconds{value});
+    return text.ends_with(" us") ? text.substr(0, text.size() - 2) + "µs" : text; // as the page's scripts write it
   }
   if (axis.ends_with("[GiB]")) {
     return to_text(Bytes{value * kGibibytes});
