@@ -123,7 +123,7 @@ private:
   }
 
   const Platform& platform_;
-  std::vector<std::map<Kind, int>> kinds_;         // [node]: of its links inside
+  std::vector<std::map<Kind, int>> kinds_;        // [node]: of its links inside
   std::vector<std::map<std::string, int>> types_; // [node]: of its devices
   std::map<Kind, int> between_;
 };

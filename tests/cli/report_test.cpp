@@ -18,7 +18,8 @@ TEST_CASE("report makes one page of a run, and the same bytes again", "[cli][rep
   CHECK(page == shop.read("b.html"));
   CHECK_THAT(page, Catch::StartsWith("<!doctype html>"));
   CHECK_THAT(page, Catch::Contains("<h1>uniform, 1f1b, M 4 of chain on 2 x profiled</h1>"));
-  CHECK_THAT(page, Catch::Contains("<p class=\"headline\">Training chain on 2 devices as a pipeline of 2 stages takes"));
+  CHECK_THAT(page,
+             Catch::Contains("<p class=\"headline\">Training chain on 2 devices as a pipeline of 2 stages takes"));
   CHECK_THAT(page, Catch::Contains("<a href=\"./run.json\">run.json</a>"));
   CHECK(page.find("http-equiv=\"Content-Security-Policy\"") != std::string::npos);
 }

@@ -282,7 +282,9 @@ std::string json_with_timelines(StudyCosts& costs, const ComparisonResult& resul
     }
     parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});
   }
-  return with_parts(to_json(result.comparison, true, parts), {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name, program_version()})}});
+  return with_parts(to_json(result.comparison, true, parts),
+                    {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name,
+                                               program_version()})}});
 }
 
 ExitStatus run(const CompareCommand& options) {

@@ -97,7 +97,8 @@ ExitStatus run(const ReplayCommand& options) {
   comparison.verdict = make_verdict(comparison);
   const auto json = [&] {
     return to_json(one.run, origin, true,
-                   {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name, program_version()})},
+                   {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name,
+                                              program_version()})},
                     {"memory", memory_json(memory, options.timeline)},
                     {"timeline", options.timeline ? trace : ""}});
   };
