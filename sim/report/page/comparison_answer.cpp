@@ -92,7 +92,9 @@ std::string against_next(const json& best, const ComparedRuns& runs) {
   }
   const std::optional<double> doubt = doubt_of(best, first);
   if (!doubt) {
-    return behind + ".";
+    constexpr double kAsFast = 0.01;
+    return gap < kAsFast ? name_of(*next) + " is practically as fast: it takes " + percent(gap, 1) + " longer."
+                         : behind + ".";
   }
   return gap < *doubt ? "Too close to call between " + name_of(first) + " and " + name_of(*next) + ": they lie " +
                             percent(gap, 1) + " apart, less than predictions are off by."

@@ -167,7 +167,7 @@ std::vector<Chart> trade_offs(const Runs& feasible, const std::string& prices) {
                 .x = {.title = std::string(kIteration), .logarithmic = true},
                 .y = {.title = std::string(price.unit), .logarithmic = true},
                 .series = by_strategy(shown, Look::points, mark),
-                .choice = "trade-off",
+                .choice = "What speed costs",
                 .note = fastest_note(feasible)};
     if (price.metric->name == metric("usd_per_million_samples").name && !prices.empty()) {
       chart.note += (chart.note.empty() ? "" : " ") + prices;
@@ -184,7 +184,8 @@ std::vector<Chart> trade_offs(const Runs& feasible, const std::string& prices) {
     }
     const std::size_t least =
         price.metric->name == metric("devices").name ? 3 : 2; // of two counts a table says as much
-    if (values.size() >= least) {
+    constexpr std::size_t kCloud = 3;                         // points; of two a table says as much
+    if (values.size() >= least && all.size() >= kCloud) {
       chart.series.push_back({"none is better in both", Look::front, front_of(std::move(all))});
       charts.push_back(std::move(chart));
     }

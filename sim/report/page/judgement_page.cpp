@@ -165,8 +165,9 @@ DocumentPage adapt_page(const JsonDocument& document) {
                           number_cell(number_at(policy, "migration_seconds")),
                           number_cell(number_at(policy, "replays")),
                           {text_at(policy, "why_not")}});
-    sentences.push_back(text_at(policy, "policy") + ": " + number_cell(number_at(policy, "iterations")).text +
-                        " iterations in " + number_cell(number_at(policy, "total_seconds")).text + " s.");
+    if (const std::string why = text_at(policy, "why_not"); !why.empty()) {
+      sentences.push_back("The policy '" + text_at(policy, "policy") + "' stopped: " + why + ".");
+    }
   }
   PageSection section{.title = "Over time", .sentences = {}};
   section.charts = {std::move(chart)};

@@ -195,7 +195,7 @@ DocumentPage fits_page(const JsonDocument& document) {
                           {text_at(fit, "scheme")}});
   }
   const Validation validation = predicted_rows(list_at(document.json(), "rows"));
-  std::vector<std::string> sentences = {std::to_string(list.size()) + " kinds of kernels and collectives are fitted."};
+  std::vector<std::string> sentences;
   PageSection fits{.title = "Fits", .sentences = {}};
   fits.charts = {bars_of("fits", "Median error of each fit", "[%]", medians)};
   fits.tables = {std::move(table)};
@@ -204,8 +204,7 @@ DocumentPage fits_page(const JsonDocument& document) {
                     {},
                     fits_answer(list, text_at(document.json(), "device"))};
   if (!validation.rows.empty()) {
-    const std::vector<std::string> more = accuracy_sentences(validation);
-    sentences.insert(sentences.end(), more.begin(), more.end());
+    sentences = accuracy_sentences(validation);
   }
   page.sections = {{.title = "Findings", .sentences = std::move(sentences)}, std::move(fits)};
   if (!validation.rows.empty()) {
