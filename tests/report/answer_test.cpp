@@ -43,23 +43,25 @@ json run_on_two(const std::string& strategy, double seconds) {
           {"lower_bound_seconds", 1.0},
           {"over_bound", seconds - 1},
           {"usd_per_million_samples", 90 * seconds},
-          {"stages", {{{"devices", {"n0/v100-sxm2-16gb-0"}}, {"operators", {"a"}}, {"seconds", 0.1}},
-                      {{"devices", {"n1/v100-sxm2-16gb-0"}}, {"operators", {"b"}}, {"seconds", 0.2}}}}};
+          {"stages",
+           {{{"devices", {"n0/v100-sxm2-16gb-0"}}, {"operators", {"a"}}, {"seconds", 0.1}},
+            {{"devices", {"n1/v100-sxm2-16gb-0"}}, {"operators", {"b"}}, {"seconds", 0.2}}}}};
 }
 
 json setting() {
   constexpr double kGibibyte = 1024.0 * 1024 * 1024;
   const json link = {{"from", "host"}, {"to", "fabric"}, {"bytes_per_second", 12.5e9}, {"count", 2}};
-  return {{"program", "9.9"},
-          {"model", {{"parameters", 1.5e9}}},
-          {"training", {{"global_batch", 32}, {"precision", "bf16"}, {"optimizer", "adam"}}},
-          {"platform",
-           {{"types", {{{"name", "v100-sxm2-16gb"}, {"vendor", "nvidia"}, {"count", 2}, {"memory_bytes", 16 * kGibibyte}}}},
-            {"nodes",
-             {{{"names", {"n0", "n1"}},
-               {"devices", {{{"type", "v100-sxm2-16gb"}, {"count", 1}}}},
-               {"links", json::array()}}}},
-            {"network", {link}}}}};
+  return {
+      {"program", "9.9"},
+      {"model", {{"parameters", 1.5e9}}},
+      {"training", {{"global_batch", 32}, {"precision", "bf16"}, {"optimizer", "adam"}}},
+      {"platform",
+       {{"types", {{{"name", "v100-sxm2-16gb"}, {"vendor", "nvidia"}, {"count", 2}, {"memory_bytes", 16 * kGibibyte}}}},
+        {"nodes",
+         {{{"names", {"n0", "n1"}},
+           {"devices", {{{"type", "v100-sxm2-16gb"}, {"count", 1}}}},
+           {"links", json::array()}}}},
+        {"network", {link}}}}};
 }
 
 json comparison() {
@@ -68,14 +70,10 @@ json comparison() {
   unfit["iteration_seconds"] = nullptr;
   unfit["why_not"] = "stage 0 on 'a' needs 20.00 GiB, 4.000 GiB more than its 16.00 GiB";
   unfit["would_fit"] = "recompute: full";
-  return {{"schema", "stagecraft/1"},
-          {"model", "m"},
-          {"platform", "p"},
-          {"global_batch", 32},
-          {"rank", "exact"},
-          {"verdict", {"the verdict"}},
-          {"setting", setting()},
-          {"runs", {run_on_two("optimal", 1.25), run_on_two("uniform", 1.5), unfit}}};
+  return {{"schema", "stagecraft/1"}, {"model", "m"},
+          {"platform", "p"},          {"global_batch", 32},
+          {"rank", "exact"},          {"verdict", {"the verdict"}},
+          {"setting", setting()},     {"runs", {run_on_two("optimal", 1.25), run_on_two("uniform", 1.5), unfit}}};
 }
 
 DocumentPage page_of(const json& document) { return read_document("x.json", document.dump()); }
@@ -120,10 +118,12 @@ TEST_CASE("a comparison's card says in one sentence what to do, how fast it is, 
 
 TEST_CASE("a card says how sure the winner is, by what is known of errors", "[report][answer]") {
   json document = comparison();
-  CHECK(page_of(document).answer.sure.starts_with("The next, uniform under 1f1b with 4 micro-batches, takes 20 % longer. "
-                                                  "How far off the time may be is not known"));
+  CHECK(
+      page_of(document).answer.sure.starts_with("The next, uniform under 1f1b with 4 micro-batches, takes 20 % longer. "
+                                                "How far off the time may be is not known"));
   const auto expect = [&](double median) {
-    document["runs"][0]["expected"] = {{"low_seconds", 1}, {"high_seconds", 2}, {"family", "pipelines"}, {"models", 5}, {"median_error", median}};
+    document["runs"][0]["expected"] = {
+        {"low_seconds", 1}, {"high_seconds", 2}, {"family", "pipelines"}, {"models", 5}, {"median_error", median}};
     return page_of(document).answer;
   };
   // 20 % apart: less than half of a median error of 50 %, more than half of one of 30 %.
@@ -146,7 +146,8 @@ TEST_CASE("findings come by what they change, and none repeats the card", "[repo
   REQUIRE(findings.size() == 3);
   CHECK(findings[0] == "Cheapest is uniform under 1f1b with 4 micro-batches: 56 % less than the fastest (50.00 USD "
                        "against 112.50 USD), at 20.0 % more time.");
-  CHECK(findings[1] == "Planning pays: cut into equal parts (uniform under 1f1b) a step takes 1.500 s, 1.20 times as long.");
+  CHECK(findings[1] ==
+        "Planning pays: cut into equal parts (uniform under 1f1b) a step takes 1.500 s, 1.20 times as long.");
   CHECK(findings[2] == "1 of 3 runs do not fit or cannot run; the least that makes one fit: data-parallel under 1f1b, "
                        "with recompute: full.");
 }
@@ -185,7 +186,8 @@ TEST_CASE("a waterfall adds up to its whole", "[report][answer]") {
   CHECK(figure_of(chart).series.at(0).rows.find("2.5 1 2 2.5") != std::string::npos);
 }
 
-TEST_CASE("the picture of a plan has its stages, how full memory is, and how long links carry data", "[report][answer]") {
+TEST_CASE("the picture of a plan has its stages, how full memory is, and how long links carry data",
+          "[report][answer]") {
   json run = run_on_two("optimal", 1);
   Tracks tracks;
   tracks.tracks = {{"links", "n0/host>fabric"}, {"links", "n0/host>fabric #2"}};
@@ -213,7 +215,7 @@ TEST_CASE("the picture of a plan has its stages, how full memory is, and how lon
   REQUIRE(copies->nodes.size() == 1);
   CHECK(copies->nodes[0].alike == 2);
   CHECK(copies->nodes[0].tiles.at(0).rank == "copy 1/2");
-  CHECK(std::isnan(copies->network[0].in_use)); // without a timeline nobody knows
+  CHECK(std::isnan(copies->network[0].in_use));            // without a timeline nobody knows
   CHECK_FALSE(plan_picture(json::object(), run, nullptr)); // an older document
 }
 
@@ -224,8 +226,9 @@ TEST_CASE("two results of a kind are compared: what changed, and what that did",
   after["runs"][0] = run_on_two("optimal", 1);
   const auto difference = difference_page("a.json", page_of(before), "b.json", page_of(after));
   REQUIRE(difference);
-  CHECK(difference->answer.sentence == "A step of the best run takes 1.000 s instead of 1.250 s, 20 % shorter; changed in "
-                                       "the inputs: training precision from bf16 to fp8.");
+  CHECK(difference->answer.sentence ==
+        "A step of the best run takes 1.000 s instead of 1.250 s, 20 % shorter; changed in "
+        "the inputs: training precision from bf16 to fp8.");
   CHECK(difference->answer.figures.at(1).value == "−20 %");
   const PageTable& changes = difference->sections.at(0).tables.at(0);
   REQUIRE(changes.rows.size() == 1);
@@ -235,9 +238,10 @@ TEST_CASE("two results of a kind are compared: what changed, and what that did",
   // With twice the batch steps are no measure: 64 samples in 2 s are as fast as 32 in 1 s.
   after["runs"][0]["iteration_seconds"] = 2.0;
   after["runs"][0]["samples_per_second"] = 32.0;
-  CHECK(difference_page("a.json", page_of(before), "b.json", page_of(after))->answer.sentence.find(
-            "The best run trains 32 instead of 25.6 samples per second, 25 % more") == 0);
-  CHECK_FALSE(difference_page("a", page_of(before), "b", page_of(json{{"planners", json::array()}, {"plans", json::array()}})));
+  CHECK(difference_page("a.json", page_of(before), "b.json", page_of(after))
+            ->answer.sentence.find("The best run trains 32 instead of 25.6 samples per second, 25 % more") == 0);
+  CHECK_FALSE(
+      difference_page("a", page_of(before), "b", page_of(json{{"planners", json::array()}, {"plans", json::array()}})));
 }
 
 TEST_CASE("axes have the names that readers know", "[report][answer]") {

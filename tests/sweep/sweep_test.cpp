@@ -64,8 +64,9 @@ TEST_CASE("an axis may have a name for readers, which makes no other points", "[
   CHECK(named.asked == plain.asked);
   CHECK(combinations(named) == combinations(plain));
   CHECK(read_goal(yaml::parse(named.goal.document, "goal")).labels == named.goal.labels); // as a file keeps it
-  CHECK(error_of([] { read("  seed: {values: {from: 1}, label: n}\n"); }).find("the values of axis 'seed' are a mapping") !=
-        std::string::npos);
+  CHECK(error_of([] {
+          read("  seed: {values: {from: 1}, label: n}\n");
+        }).find("the values of axis 'seed' are a mapping") != std::string::npos);
   CHECK(error_of([] { read("  seed: {values: [1], lable: n}\n"); }).find("unknown key 'lable'") != std::string::npos);
 }
 

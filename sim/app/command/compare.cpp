@@ -20,8 +20,8 @@
 #include "sim/report/table.hpp"
 #include "sim/result/json_parts.hpp"
 #include "sim/result/metrics_table.hpp"
+#include "sim/result/setting_json.hpp"
 #include "sim/study/replay_prepared.hpp"
-#include "sim/study/setting_json.hpp"
 #include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {
@@ -365,7 +365,9 @@ std::string json_with_timelines(StudyCosts& costs, const ComparisonResult& resul
     }
     parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});
   }
-  return with_parts(to_json(result.comparison, true, parts), {{"setting", setting_json(study, program_version())}});
+  return with_parts(to_json(result.comparison, true, parts),
+                    {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name,
+                                               program_version()})}});
 }
 
 // What the flags change in the study.

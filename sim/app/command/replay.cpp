@@ -13,9 +13,9 @@
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/memory_report.hpp"
+#include "sim/result/setting_json.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/replay_prepared.hpp"
-#include "sim/study/setting_json.hpp"
 #include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {
@@ -97,7 +97,8 @@ ExitStatus run(const ReplayCommand& options) {
   comparison.verdict = make_verdict(comparison);
   const auto json = [&] {
     return to_json(one.run, origin, true,
-                   {{"setting", setting_json(study, program_version())},
+                   {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name,
+                                              program_version()})},
                     {"memory", memory_json(memory, options.timeline)},
                     {"timeline", options.timeline ? trace : ""}});
   };

@@ -81,7 +81,7 @@ const Charts = (() => {
   }
   const axis_below = (chart) => drawn_axis(chart.x, 160);
   // Names of bars are broken into lines, as many as row_height() has room for.
-  const axis_beside = (chart, width) => (chart.y.title ? drawn_axis(chart.y, room_beside(width)) : { ...chart.y, names: chart.y.names?.map((name) => cut(name, 2.5 * room_beside(width))) });
+  const axis_beside = (chart, width) => (chart.y.title ? drawn_axis(chart.y, room_beside(width)) : { ...chart.y, names: chart.y.names?.map((name) => cut(name, 1.9 * room_beside(width))) });
 
   const most_shown = 25; // names below an axis, of more only some
   // Names too close to lie side by side even when slanted stand upright.

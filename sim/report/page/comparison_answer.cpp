@@ -28,7 +28,10 @@ std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 3;
   std::string text;
   for (std::size_t at = 0; at < std::min(names.size(), kMost); ++at) {
-    text += (at == 0 ? "" : at + 1 == std::min(names.size(), kMost) && names.size() <= kMost ? " and " : ", ") + names[at];
+    text += (at == 0                                                            ? ""
+             : at + 1 == std::min(names.size(), kMost) && names.size() <= kMost ? " and "
+                                                                                : ", ") +
+            names[at];
   }
   return names.size() > kMost ? text + " and " + std::to_string(names.size() - kMost) + " others" : text;
 }
@@ -44,7 +47,8 @@ std::vector<std::string> strategies_without_room(const ComparedRuns& runs) {
   std::vector<std::string> names;
   for (const RunValues& run : runs.all) {
     const bool memory = run.remarks.find(" more than its ") != std::string::npos;
-    if (memory && !feasible.contains(run.strategy) && std::find(names.begin(), names.end(), run.strategy) == names.end()) {
+    if (memory && !feasible.contains(run.strategy) &&
+        std::find(names.begin(), names.end(), run.strategy) == names.end()) {
       names.push_back(run.strategy);
     }
   }
@@ -88,7 +92,9 @@ std::string against_next(const json& best, const ComparedRuns& runs) {
   }
   const std::optional<double> doubt = doubt_of(best, first);
   if (!doubt) {
-    return behind + ".";
+    constexpr double kAsFast = 0.01;
+    return gap < kAsFast ? name_of(*next) + " is practically as fast: it takes " + percent(gap, 1) + " longer."
+                         : behind + ".";
   }
   return gap < *doubt ? "Too close to call between " + name_of(first) + " and " + name_of(*next) + ": they lie " +
                             percent(gap, 1) + " apart, less than predictions are off by."
@@ -106,7 +112,8 @@ std::string how_far_off(const json& best, const RunValues& values) {
   if (range_of_run(best, values)) {
     return "";
   }
-  return "How far off the time may be is not known: no errors were drawn (--confidence), and no recipe of a framework is "
+  return "How far off the time may be is not known: no errors were drawn (--confidence), and no recipe of a framework "
+         "is "
          "named whose predictions were held against measured runs.";
 }
 
@@ -123,7 +130,7 @@ std::string advice(const json& document, const json& best) {
   const std::string device = device_word(document);
   const std::size_t count = list_at(best, "devices").size(), spare = list_at(best, "unused_devices").size();
   return "Train " + text_at(document, "model") + " on " +
-         (spare > 0 ? std::to_string(count) + " of the " + count_of_devices(count + spare, device)
+         (spare > 0    ? std::to_string(count) + " of the " + count_of_devices(count + spare, device)
           : count == 1 ? "this one " + device
                        : "these " + count_of_devices(count, device)) +
          " as " + plan_in_words(best, device);
@@ -191,20 +198,22 @@ std::optional<Finding> bubble_finding(const RunValues& best) {
   if (!(bubble > 0)) {
     return {};
   }
-  return Finding{1 / (1 - std::min(bubble, 0.99)),
-                 "Devices wait " + percent(bubble, 1) + " of the time (bubbles): that much is left to win by a better " +
-                     "order of the work."};
+  return Finding{1 / (1 - std::min(bubble, 0.99)), "Devices wait " + percent(bubble, 1) +
+                                                       " of the time (bubbles): that much is left to win by a better " +
+                                                       "order of the work."};
 }
 
 std::optional<Finding> infeasible_finding(const ComparedRuns& runs) {
-  const auto without = std::count_if(runs.all.begin(), runs.all.end(), [](const RunValues& run) { return !run.feasible; });
+  const auto without =
+      std::count_if(runs.all.begin(), runs.all.end(), [](const RunValues& run) { return !run.feasible; });
   const auto helped = std::find_if(runs.all.begin(), runs.all.end(), [](const RunValues& run) {
     return !run.feasible && run.remarks.find("would fit with ") != std::string::npos;
   });
   if (without == 0) {
     return {};
   }
-  std::string sentence = std::to_string(without) + " of " + std::to_string(runs.all.size()) + " runs do not fit or cannot run";
+  std::string sentence =
+      std::to_string(without) + " of " + std::to_string(runs.all.size()) + " runs do not fit or cannot run";
   if (helped != runs.all.end()) {
     sentence += "; the least that makes one fit: " + helped->strategy + " under " + helped->schedule + ", with " +
                 helped->remarks.substr(helped->remarks.find("would fit with ") + std::string("would fit with ").size());
@@ -222,7 +231,8 @@ Answer comparison_answer(const json& document, const ComparedRuns& runs) {
   if (const double speedup = values.of(metric("speedup")); speedup > 0 && list_at(best, "devices").size() > 1) {
     answer.sentence += ", " + to_text(speedup, 1) + " times the fastest single " + device_word(document);
   }
-  if (const double over = values.of(metric("over_bound")); std::isfinite(over) && values.of(metric("lower_bound_seconds")) > 0) {
+  if (const double over = values.of(metric("over_bound"));
+      std::isfinite(over) && values.of(metric("lower_bound_seconds")) > 0) {
     answer.sentence += ", " + distance_in_words(over);
   }
   if (const std::vector<std::string> names = strategies_without_room(runs); !names.empty()) {

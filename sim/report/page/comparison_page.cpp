@@ -45,7 +45,8 @@ constexpr std::array kWhiskers = {
 std::string against_first(const RunValues& run, const RunValues& first) {
   const double gap = run.iteration() / first.iteration() - 1;
   constexpr double kSame = 1e-6, kSmall = 0.1;
-  return std::abs(gap) < kSame ? "" : (gap > 0 ? ", +" : ", −") + percent(std::abs(gap), std::abs(gap) < kSmall ? 1 : 0);
+  return std::abs(gap) < kSame ? ""
+                               : (gap > 0 ? ", +" : ", −") + percent(std::abs(gap), std::abs(gap) < kSmall ? 1 : 0);
 }
 
 Chart ranked(const std::string& name, const std::string& title, const Runs& runs) {
@@ -91,12 +92,23 @@ Runs first(Runs runs) {
   return runs;
 }
 
+// Those with another order of bars than the ones before.
 std::vector<Chart> ranked_charts(const Runs& feasible) {
-  return {ranked("ranked-strategies", "Time per step: the best run of each strategy",
-                 first(best_by(feasible, [](const RunValues& run) { return run.strategy; }))),
-          ranked("ranked-schedules", "The best run of each schedule",
-                 first(best_by(feasible, [](const RunValues& run) { return run.schedule; }))),
-          ranked("ranked-runs", "The fastest runs", first(feasible))};
+  std::vector<Chart> charts = {ranked("ranked-strategies", "Time per step: the best run of each strategy",
+                                      first(best_by(feasible, [](const RunValues& run) { return run.strategy; }))),
+                               ranked("ranked-schedules", "The best run of each schedule",
+                                      first(best_by(feasible, [](const RunValues& run) { return run.schedule; }))),
+                               ranked("ranked-runs", "The fastest runs", first(feasible))};
+  for (std::size_t at = 1; at < charts.size();) {
+    const bool said = std::any_of(charts.begin(), charts.begin() + static_cast<std::ptrdiff_t>(at),
+                                  [&](const Chart& one) { return one.y.names == charts[at].y.names; });
+    if (said) {
+      charts.erase(charts.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      ++at;
+    }
+  }
+  return charts;
 }
 
 // Says how many runs a cloud leaves out, or "".
@@ -155,7 +167,7 @@ std::vector<Chart> trade_offs(const Runs& feasible, const std::string& prices) {
                 .x = {.title = std::string(kIteration), .logarithmic = true},
                 .y = {.title = std::string(price.unit), .logarithmic = true},
                 .series = by_strategy(shown, Look::points, mark),
-                .choice = "trade-off",
+                .choice = "What speed costs",
                 .note = fastest_note(feasible)};
     if (price.metric->name == metric("usd_per_million_samples").name && !prices.empty()) {
       chart.note += (chart.note.empty() ? "" : " ") + prices;
@@ -170,8 +182,10 @@ std::vector<Chart> trade_offs(const Runs& feasible, const std::string& prices) {
     for (const Mark& one : all) {
       values.insert(one.y);
     }
-    const std::size_t least = price.metric->name == metric("devices").name ? 3 : 2; // of two counts a table says as much
-    if (values.size() >= least) {
+    const std::size_t least =
+        price.metric->name == metric("devices").name ? 3 : 2; // of two counts a table says as much
+    constexpr std::size_t kCloud = 3;                         // points; of two a table says as much
+    if (values.size() >= least && all.size() >= kCloud) {
       chart.series.push_back({"none is better in both", Look::front, front_of(std::move(all))});
       charts.push_back(std::move(chart));
     }
@@ -266,9 +280,11 @@ constexpr auto kColumns = metrics_by<&Metric::page>();
 PageTable table_of(const Runs& runs, const std::string& title, std::size_t before, bool apart) {
   PageTable table{.title = title, .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute"}};
   table.main = {"strategy", "schedule", "micro-batches"};
-  const bool tokens = std::any_of(runs.begin(), runs.end(), [](const RunValues& run) { return run.of(metric("tokens_per_second")) > 0; });
-  for (const Metric* metric : {&metric("iteration_seconds"), tokens ? &metric("tokens_per_second") : &metric("samples_per_second"),
-                               &metric("over_bound"), &metric("bubble_fraction"), &metric("peak_memory_bytes")}) {
+  const bool tokens = std::any_of(runs.begin(), runs.end(),
+                                  [](const RunValues& run) { return run.of(metric("tokens_per_second")) > 0; });
+  for (const Metric* metric :
+       {&metric("iteration_seconds"), tokens ? &metric("tokens_per_second") : &metric("samples_per_second"),
+        &metric("over_bound"), &metric("bubble_fraction"), &metric("peak_memory_bytes")}) {
     table.main.emplace_back(metric->title());
   }
   table.main.insert(table.main.end(), {"staleness [steps]", "remarks"});
@@ -319,7 +335,9 @@ PageSection charts_section(const Runs& feasible, const std::string& prices) {
       section.charts.push_back(std::move(*chart));
     }
   }
-  section.charts.push_back(closed_form(feasible));
+  if (feasible.size() > 1) {
+    section.charts.push_back(closed_form(feasible));
+  }
   return section;
 }
 

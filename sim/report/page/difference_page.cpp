@@ -116,9 +116,7 @@ std::vector<Change> changes_of(const Side& before, const Side& after) {
   return changes;
 }
 
-std::string key_of(const RunValues& run) {
-  return run.label() + " " + run.order;
-}
+std::string key_of(const RunValues& run) { return run.label() + " " + run.order; }
 
 // "+12 %", "−3.1 %".
 std::string signed_percent(double part) {
@@ -129,8 +127,9 @@ std::string signed_percent(double part) {
 // "12 % more", "the same".
 std::string difference_in_words(double part, const char* more, const char* less) {
   constexpr double kSame = 5e-4, kSmall = 0.1;
-  return std::abs(part) < kSame ? "the same"
-                                : percent(std::abs(part), std::abs(part) < kSmall ? 1 : 0) + " " + (part > 0 ? more : less);
+  return std::abs(part) < kSame
+             ? "the same"
+             : percent(std::abs(part), std::abs(part) < kSmall ? 1 : 0) + " " + (part > 0 ? more : less);
 }
 
 std::string shown(const Metric& metric, double value) {
@@ -150,15 +149,17 @@ std::string shown(const Metric& metric, double value) {
 PageTable figures_table(const Side& before, const Side& after, const RunValues& first, const RunValues& second) {
   PageTable table{.title = "The best run of each", .columns = {"figure", before.name, after.name, "change [%]"}};
   table.rows.push_back({{"split and schedule"}, {first.label()}, {second.label()}, {""}});
-  constexpr std::array kShown = {&metric("iteration_seconds"), &metric("samples_per_second"), &metric("tokens_per_second"),
-                                 &metric("mfu"), &metric("usd_per_million_samples"), &metric("joules_per_sample"),
-                                 &metric("peak_memory_bytes"), &metric("bubble_fraction"), &metric("lower_bound_seconds"),
-                                 &metric("over_bound")};
+  constexpr std::array kShown = {&metric("iteration_seconds"),       &metric("samples_per_second"),
+                                 &metric("tokens_per_second"),       &metric("mfu"),
+                                 &metric("usd_per_million_samples"), &metric("joules_per_sample"),
+                                 &metric("peak_memory_bytes"),       &metric("bubble_fraction"),
+                                 &metric("lower_bound_seconds"),     &metric("over_bound")};
   for (const Metric* one : kShown) {
     const double a = first.of(*one), b = second.of(*one);
     if (std::isfinite(a) || std::isfinite(b)) {
       const std::string name(one->heading.empty() ? one->name : one->heading.substr(0, one->heading.find(" [")));
-      table.rows.push_back({{name}, {shown(*one, a)}, {shown(*one, b)}, percent_cell(a != 0 ? b / a - 1 : Mark::kNone)});
+      table.rows.push_back(
+          {{name}, {shown(*one, a)}, {shown(*one, b)}, percent_cell(a != 0 ? b / a - 1 : Mark::kNone)});
     }
   }
   return table;
@@ -200,7 +201,8 @@ std::vector<Pair> pairs_of(const Side& before, const Side& after) {
 
 PageTable pairs_table(const std::vector<Pair>& pairs, const Side& before, const Side& after) {
   PageTable table{.title = "Runs that both have, those that gain most first",
-                  .columns = {"strategy", "schedule", "micro-batches", "recompute", before.name + " [s]", after.name + " [s]", "change [%]"}};
+                  .columns = {"strategy", "schedule", "micro-batches", "recompute", before.name + " [s]",
+                              after.name + " [s]", "change [%]"}};
   for (const Pair& pair : pairs) {
     table.rows.push_back({{pair.after.strategy},
                           {pair.after.schedule},
@@ -260,25 +262,29 @@ Answer answer_of(const Side& before, const Side& after, const std::vector<Change
   const double samples = second.of(rate) / first.of(rate) - 1;
   const bool same_batch = std::abs((1 + change) * (1 + samples) - 1) < kSame; // else steps are no measure
   const std::string effect =
-      same_batch ? "A step of the best run takes " + to_text(Seconds{second.iteration()}) + " instead of " +
-                       to_text(Seconds{first.iteration()}) + ", " + difference_in_words(change, "longer", "shorter")
-                 : "The best run trains " + shown(rate, second.of(rate)) + " instead of " + shown(rate, first.of(rate)) +
-                       " samples per second, " + difference_in_words(samples, "more", "less");
+      same_batch
+          ? "A step of the best run takes " + to_text(Seconds{second.iteration()}) + " instead of " +
+                to_text(Seconds{first.iteration()}) + ", " + difference_in_words(change, "longer", "shorter")
+          : "The best run trains " + shown(rate, second.of(rate)) + " instead of " + shown(rate, first.of(rate)) +
+                " samples per second, " + difference_in_words(samples, "more", "less");
   answer.sentence = effect + "; changed in the inputs: " + changed_in_words(changes) + ".";
   answer.figures = {{"Samples per second", signed_percent(samples), shown(rate, first.of(rate)) + " before"},
                     {"Time per step", signed_percent(change), to_text(Seconds{first.iteration()}) + " before"}};
   const auto add = [&](const char* name, const Metric& metric) {
     const double a = first.of(metric), b = second.of(metric);
     if (a > 0 && b > 0) {
-      answer.figures.push_back({name, signed_percent(b / a - 1), shown(metric, a) + " before, " + shown(metric, b) + " now"});
+      answer.figures.push_back(
+          {name, signed_percent(b / a - 1), shown(metric, a) + " before, " + shown(metric, b) + " now"});
     }
   };
   add("Cost per sample", metric("usd_per_million_samples"));
   add("Energy per sample", metric("joules_per_sample"));
   add("Peak memory", metric("peak_memory_bytes"));
   if (pairs.size() > 1) {
-    const auto faster = std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.change() < -kSame; });
-    const auto slower = std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.change() > kSame; });
+    const auto faster =
+        std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.change() < -kSame; });
+    const auto slower =
+        std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.change() > kSame; });
     answer.figures.push_back({"Runs in both", std::to_string(pairs.size()),
                               std::to_string(faster) + " faster, " + std::to_string(slower) + " slower"});
   }

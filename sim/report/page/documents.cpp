@@ -204,7 +204,8 @@ static std::string bar_label(double value, const std::string& axis) {
   constexpr double kGibibytes = 1024.0 * 1024 * 1024;
   constexpr int kDigits = 3;
   if (axis.ends_with("[s]")) {
-    return to_text(Seconds{value});
+    const std::string text = to_text(Seconds{value});
+    return text.ends_with(" us") ? text.substr(0, text.size() - 2) + "µs" : text; // as the page's scripts write it
   }
   if (axis.ends_with("[GiB]")) {
     return to_text(Bytes{value * kGibibytes});
@@ -249,10 +250,8 @@ Chart bars_of(const std::string& name, const std::string& title, const std::stri
   ChartSeries series{"", Look::bars, {}};
   for (const auto& [part, value] : parts) {
     if (std::isfinite(value)) {
-      series.marks.push_back({.x = value,
-                              .y = static_cast<double>(chart.y.names.size()),
-                              .text = part,
-                              .label = bar_label(value, x)});
+      series.marks.push_back(
+          {.x = value, .y = static_cast<double>(chart.y.names.size()), .text = part, .label = bar_label(value, x)});
       chart.y.names.push_back(part);
     }
   }
@@ -306,7 +305,8 @@ DocumentPage trace_page(const JsonDocument& document) {
   }
   const auto other = document.json().find("otherData");
   const std::string platform = other == document.json().end() ? "" : text_at(*other, "platform");
-  return {platform.empty() ? "A trace" : "A trace of a run on " + platform, {section}, {}, trace_answer(section.timelines)};
+  return {
+      platform.empty() ? "A trace" : "A trace of a run on " + platform, {section}, {}, trace_answer(section.timelines)};
 }
 
 } // namespace stagecraft

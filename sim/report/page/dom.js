@@ -42,8 +42,9 @@ const Figures = (() => {
   /** The same with all its digits, so that figures of a column are as exact as each other. */
   function exact(value, unit, digits = 4) {
     if (value === null || !Number.isFinite(value)) return "–";
+    if (value === 0) return `0 ${unit}`;
     const [size, name] = scale_of(value, unit);
-    const told = value === 0 ? "0" : (value / size).toPrecision(digits);
+    const told = (value / size).toPrecision(digits);
     return `${told.includes("e") ? short(value / size, digits) : told} ${name}`;
   }
 

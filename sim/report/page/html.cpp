@@ -283,10 +283,8 @@ Json to_value(const PlanNode& node) {
 }
 
 Json to_value(const PagePlan& plan) {
-  return {{"title", plan.title},
-          {"nodes", list_of(plan.nodes)},
-          {"network", list_of(plan.network)},
-          {"notes", plan.notes}};
+  return {
+      {"title", plan.title}, {"nodes", list_of(plan.nodes)}, {"network", list_of(plan.network)}, {"notes", plan.notes}};
 }
 
 // The data that scripts draw, section by section.
@@ -329,7 +327,8 @@ std::string to_html(const Answer& answer, std::size_t number, std::size_t count)
     html += "<dl class=\"figures\">\n";
     for (const AnswerFigure& figure : answer.figures) {
       html += "<div><dt>" + escaped(figure.name) + "</dt><dd><span class=\"value\">" + escaped(figure.value) +
-              "</span>" + (figure.detail.empty() ? "" : " <span class=\"detail\">" + escaped(figure.detail) + "</span>") +
+              "</span>" +
+              (figure.detail.empty() ? "" : " <span class=\"detail\">" + escaped(figure.detail) + "</span>") +
               "</dd></div>\n";
     }
     html += "</dl>\n";
@@ -360,8 +359,7 @@ std::string folded(const std::string& title, const std::string& content) {
 }
 
 std::string to_html(const PageSection& section, std::size_t number) {
-  std::string html =
-      "<section id=\"s" + std::to_string(number) + "\">\n<h2>" + escaped(section.title) + "</h2>\n";
+  std::string html = "<section id=\"s" + std::to_string(number) + "\">\n<h2>" + escaped(section.title) + "</h2>\n";
   const std::size_t count = section.sentences.size(), shown = std::min(count, kMostSentences);
   html += shown == 0 ? "" : list_of(section.sentences, 0, shown);
   if (shown < count) {
@@ -378,8 +376,8 @@ std::string to_html(const PageLink& link) {
     return "<li><details><summary>" + escaped(link.text) + "</summary>\n<pre tabindex=\"0\">" +
            escaped_lines(*link.copy) + "</pre></details></li>\n";
   }
-  const std::string name = link.file.empty() ? escaped(link.text)
-                                             : "<a href=\"" + escaped(link.file) + "\">" + escaped(link.text) + "</a>";
+  const std::string name =
+      link.file.empty() ? escaped(link.text) : "<a href=\"" + escaped(link.file) + "\">" + escaped(link.text) + "</a>";
   return "<li>" + name + (link.left_out.empty() ? "" : " <span>(" + escaped(link.left_out) + ")</span>") + "</li>\n";
 }
 
@@ -390,7 +388,8 @@ std::string body_of(const Page& page) {
   for (std::size_t number = 0; number < page.answers.size(); ++number) {
     body += to_html(page.answers[number], number + 1, page.answers.size());
   }
-  body += "<noscript><p>Charts, timelines and tables need scripts; the answer and the findings do not.</p></noscript>\n";
+  body +=
+      "<noscript><p>Charts, timelines and tables need scripts; the answer and the findings do not.</p></noscript>\n";
   for (std::size_t number = 0; number < page.sections.size(); ++number) {
     body += is_empty(page.sections[number]) ? "" : to_html(page.sections[number], number);
   }
@@ -428,9 +427,8 @@ std::string to_html(const Page& page) {
                      escaped(page.title) + "</title>\n<style>\n" + std::string(assets::page_css) +
                      "</style>\n</head>\n<body>\n" + body_of(page);
   html += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n";
-  for (const std::string_view script :
-       {assets::echarts_min_js, assets::dom_js, assets::glossary_js, assets::charts_js, assets::timeline_js,
-        assets::tables_js, assets::cluster_js, assets::page_js}) {
+  for (const std::string_view script : {assets::echarts_min_js, assets::dom_js, assets::glossary_js, assets::charts_js,
+                                        assets::timeline_js, assets::tables_js, assets::cluster_js, assets::page_js}) {
     html += "<script nonce=\"" + word + "\">\n" + std::string(script) + "</script>\n";
   }
   return html + "</body>\n</html>\n";

@@ -53,8 +53,8 @@ struct WaterfallPart {
   double value = 0;
   bool is_work = true;
 };
-/// Parts that add up, each beginning where the one before ends, and the whole at the bottom. Parts of a millionth or less are
-/// left out.
+/// Parts that add up, each beginning where the one before ends, and the whole at the bottom. Parts of a millionth or
+/// less are left out.
 Chart waterfall_of(const std::string& name, const std::string& title, const std::string& x,
                    const std::vector<WaterfallPart>& parts, const std::string& whole);
 

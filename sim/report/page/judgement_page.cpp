@@ -36,8 +36,8 @@ Answer answer_of(const json& judgement) {
   answer.figures = {{"Median regret", percent(number_at(first, "median_regret"), 1), "slower than the best known plan"},
                     {"Nineteen of twenty within", percent(number_at(first, "p95_regret"), 1)},
                     {"Over the bound", percent(number_at(first, "median_over_bound"), 1), "median"},
-                    {"Planners", std::to_string(planners.size()), "over " + std::to_string(whole_at(first, "cases", 0)) +
-                                                                      " pairs of model and platform"}};
+                    {"Planners", std::to_string(planners.size()),
+                     "over " + std::to_string(whole_at(first, "cases", 0)) + " pairs of model and platform"}};
   answer.basis = {{"Schedule", text_at(judgement, "schedule")}, {"Engine", text_at(judgement, "engine")}};
   return answer;
 }
@@ -112,8 +112,8 @@ Answer adapt_answer(const json& document) {
   if (policies.empty()) {
     return {};
   }
-  const auto [best, worst] = std::minmax_element(
-      policies.begin(), policies.end(), [&](const json& a, const json& b) { return rate(a) < rate(b); });
+  const auto [best, worst] = std::minmax_element(policies.begin(), policies.end(),
+                                                 [&](const json& a, const json& b) { return rate(a) < rate(b); });
   Answer answer{"While the machines change, the policy '" + text_at(*best, "policy") + "' trains " +
                 text_at(document, "model") + " fastest: " + number_cell(number_at(*best, "iterations")).text +
                 " iterations in " + to_text(Seconds{number_at(*best, "total_seconds")}) + "."};
@@ -165,8 +165,9 @@ DocumentPage adapt_page(const JsonDocument& document) {
                           number_cell(number_at(policy, "migration_seconds")),
                           number_cell(number_at(policy, "replays")),
                           {text_at(policy, "why_not")}});
-    sentences.push_back(text_at(policy, "policy") + ": " + number_cell(number_at(policy, "iterations")).text +
-                        " iterations in " + number_cell(number_at(policy, "total_seconds")).text + " s.");
+    if (const std::string why = text_at(policy, "why_not"); !why.empty()) {
+      sentences.push_back("The policy '" + text_at(policy, "policy") + "' stopped: " + why + ".");
+    }
   }
   PageSection section{.title = "Over time", .sentences = {}};
   section.charts = {std::move(chart)};

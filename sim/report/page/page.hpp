@@ -62,9 +62,9 @@ inline constexpr std::size_t kMostSentences = 5;
 /// A file that the results were made from.
 struct PageLink {
   std::string text;
-  std::string file;                ///< relative to the page; "": no link
+  std::string file;                     ///< relative to the page; "": no link
   std::optional<std::string> copy = {}; ///< what it holds, so that a page that is sent on is whole
-  std::string left_out = {};       ///< why there is no copy
+  std::string left_out = {};            ///< why there is no copy
 };
 
 struct Page {

@@ -78,6 +78,13 @@
         add_choice(element(grid, "div", "", { class: "choice" }), name, some);
         continue;
       }
+      if (some.length > 1) { // small multiples, with their name above
+        element(parent, "h3", name);
+        const multiples = element(parent, "div", "", { class: some.length === 2 || some.length === 4 ? "charts" : "charts three" });
+        some.forEach((chart) => add_chart(multiples, chart));
+        grid = null;
+        continue;
+      }
       for (const chart of some) {
         if (chart.wide) {
           add_chart(element(parent, "div", "", { class: "wide" }), chart);
@@ -88,7 +95,7 @@
         }
       }
     }
-    parent.querySelectorAll(".charts").forEach((one) => one.classList.toggle("three", one.children.length === 3));
+    parent.querySelectorAll(".charts").forEach((one) => one.children.length === 3 && one.classList.add("three"));
   }
 
   function add_choice(box, name, charts) {

@@ -125,7 +125,8 @@ private:
     const std::vector<std::string> devices = texts_at(run_, "devices");
     const std::vector<double> peaks = numbers_at(run_, "peak_memory_bytes"), busy = numbers_at(run_, "utilization");
     for (std::size_t at = 0; at < devices.size(); ++at) {
-      figures_[devices[at]] = {at < peaks.size() ? peaks[at] : PlanTile::kUnknown, at < busy.size() ? busy[at] : PlanTile::kUnknown};
+      figures_[devices[at]] = {at < peaks.size() ? peaks[at] : PlanTile::kUnknown,
+                               at < busy.size() ? busy[at] : PlanTile::kUnknown};
     }
     for (const json& alike : peaks.empty() ? list_at(run_, "classes") : json::array()) {
       for (const std::string& device : texts_at(alike, "devices")) {
@@ -189,10 +190,11 @@ private:
           node.tiles.push_back(tile_of(name + "/" + type + "-" + std::to_string(index), type));
         }
       }
-      const auto same = std::find_if(nodes.begin() + static_cast<std::ptrdiff_t>(before), nodes.end(), [&](const PlanNode& one) {
-        return std::equal(one.tiles.begin(), one.tiles.end(), node.tiles.begin(), node.tiles.end(),
-                          [](const PlanTile& a, const PlanTile& b) { return a.stages == b.stages; });
-      });
+      const auto same =
+          std::find_if(nodes.begin() + static_cast<std::ptrdiff_t>(before), nodes.end(), [&](const PlanNode& one) {
+            return std::equal(one.tiles.begin(), one.tiles.end(), node.tiles.begin(), node.tiles.end(),
+                              [](const PlanTile& a, const PlanTile& b) { return a.stages == b.stages; });
+          });
       if (same != nodes.end()) {
         ++same->alike;
         members_[same - nodes.begin()].push_back(name);
@@ -216,7 +218,8 @@ private:
       found->bandwidth = std::max(found->bandwidth, number_at(link, "bytes_per_second"));
       return;
     }
-    PlanLinks& kind = kinds.emplace_back(PlanLinks{.name = name, .bandwidth = number_at(link, "bytes_per_second"), .carries = {}, .links = {}});
+    PlanLinks& kind = kinds.emplace_back(
+        PlanLinks{.name = name, .bandwidth = number_at(link, "bytes_per_second"), .carries = {}, .links = {}});
     std::set<std::string> carries;
     kind.in_use = length_ > 0 ? 0 : PlanTile::kUnknown;
     for (const auto& [whole, use] : uses_) {
@@ -239,7 +242,8 @@ private:
     std::string crossings;
     std::size_t count = 0;
     for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
-      const std::vector<std::string> here = texts_at(stages[at], "devices"), there = texts_at(stages[at + 1], "devices");
+      const std::vector<std::string> here = texts_at(stages[at], "devices"),
+                                     there = texts_at(stages[at + 1], "devices");
       if (here.empty() || there.empty() || node_of(here.front()) == node_of(there.front())) {
         continue;
       }
@@ -250,7 +254,8 @@ private:
       }
     }
     if (count > 0) {
-      all.push_back("The pipeline goes from node to node between stages " + crossings + (count > 6 ? " and so on." : "."));
+      all.push_back("The pipeline goes from node to node between stages " + crossings +
+                    (count > 6 ? " and so on." : "."));
     }
     const json& layout = stages.empty() ? stages : object_at(stages.front(), "layout");
     if (layout.is_object() && whole_at(layout, "tensor", 1) > 1) {
@@ -266,8 +271,8 @@ private:
   const json& run_;
   std::map<std::string, double> memory_; // of a device type, B
   std::set<std::string> types_;
-  std::map<std::string, Use> uses_; // by the name of the link
-  double length_ = 0;               // of the timeline, s
+  std::map<std::string, Use> uses_;                          // by the name of the link
+  double length_ = 0;                                        // of the timeline, s
   std::map<std::string, std::pair<double, double>> figures_; // of a device: peak memory in B, busy share
   std::map<std::string, Held> held_;
   std::map<std::size_t, std::vector<std::string>> members_; // of a node of the picture: the nodes it stands for

@@ -122,8 +122,8 @@ std::optional<AnswerFigure> cost_figure(const RunValues& values) {
   const double tokens = values.of(metric("tokens_per_second")), samples = values.of(metric("samples_per_second"));
   const std::string mark = values.of(metric("assumed_cost_share")) > 0 ? kAssumedMark : "";
   const double hourly = million / 1e6 * samples * kHour;
-  const std::string detail = mark + to_text(Dollars{hourly}) + " per hour" +
-                             (mark.empty() ? "" : "; ~ rests on an assumed price");
+  const std::string detail =
+      mark + to_text(Dollars{hourly}) + " per hour" + (mark.empty() ? "" : "; ~ rests on an assumed price");
   if (tokens > 0) {
     const double billion = million / 1e6 * samples / tokens * 1e9, hours = 1e9 / tokens / kHour;
     const bool days = hours > 48;
@@ -179,8 +179,9 @@ std::string plan_in_words(const json& run, const std::string& device) {
   }
   const std::string copies = degrees.data > 1 ? std::to_string(degrees.data) + " copies of " : "";
   const bool pipeline = places.size() > 1;
-  std::string words = copies + (pipeline ? "a pipeline of " + std::to_string(places.size()) + " stages"
-                                         : degrees.data > 1 ? "the whole model" : "one model");
+  std::string words = copies + (pipeline           ? "a pipeline of " + std::to_string(places.size()) + " stages"
+                                : degrees.data > 1 ? "the whole model"
+                                                   : "one model");
   return words + shared_within(degrees, device);
 }
 
@@ -199,8 +200,8 @@ std::optional<TimeRange> range_of_run(const json& run, const RunValues& values) 
 }
 
 std::vector<AnswerFigure> figures_of_run(const json& document, const json& run, const RunValues& values) {
-  const int batch = whole_at(document, "global_batch", whole_at(object_at(object_at(document, "setting"), "training"),
-                                                                "global_batch", 0));
+  const int batch = whole_at(document, "global_batch",
+                             whole_at(object_at(object_at(document, "setting"), "training"), "global_batch", 0));
   AnswerFigure time{"Time per step", to_text(Seconds{values.iteration()}),
                     batch > 0 ? counted(batch, "sample") : std::string()};
   if (const auto range = range_of_run(run, values)) {
@@ -216,8 +217,8 @@ std::vector<AnswerFigure> figures_of_run(const json& document, const json& run, 
     }
   }
   if (const double power = values.of(metric("mean_power_watts")); power > 0) {
-    figures.push_back({"Power", to_text(Watts{power}),
-                       to_text(Joules{values.of(metric("joules_per_sample"))}) + " per sample"});
+    figures.push_back(
+        {"Power", to_text(Watts{power}), to_text(Joules{values.of(metric("joules_per_sample"))}) + " per sample"});
   }
   return figures;
 }
@@ -233,11 +234,12 @@ std::vector<AnswerBasis> basis_of_run(const json& document, const json& run, con
     }
   };
   const double parameters = number_at(model, "parameters");
-  add("Model", text_at(document, "model") +
-                   (parameters > 0 ? ", " + large(parameters) + " parameters" : std::string()));
+  add("Model",
+      text_at(document, "model") + (parameters > 0 ? ", " + large(parameters) + " parameters" : std::string()));
   const int batch = whole_at(document, "global_batch", whole_at(training, "global_batch", 0));
   const int parts = whole_at(run, "micro_batches", 1);
-  add("Batch", batch > 0 ? counted(batch, "sample") + " in " + std::to_string(parts) + (parts == 1 ? " micro-batch" : " micro-batches")
+  add("Batch", batch > 0 ? counted(batch, "sample") + " in " + std::to_string(parts) +
+                               (parts == 1 ? " micro-batch" : " micro-batches")
                          : "");
   const std::string framework = text_at(training, "framework");
   add("Training", text_at(training, "precision").empty()

@@ -119,8 +119,7 @@ std::vector<std::string> sentences_of(const RunValues& values) {
   }
   std::vector<std::string> sentences = {
       "Devices are idle or waiting " + percent(values.of(metric("bubble_fraction")), 1) +
-          " of the time; the fullest holds " + to_text(Bytes{values.of(metric("peak_memory_bytes"))}) +
-          " at its peak."};
+      " of the time; the fullest holds " + to_text(Bytes{values.of(metric("peak_memory_bytes"))}) + " at its peak."};
   const double bound = values.of(metric("lower_bound_seconds")), over_bound = values.of(metric("over_bound"));
   if (std::isfinite(over_bound) && bound > 0) {
     sentences.push_back("No plan whose kernels and iterations overlap no more can take less than " +
@@ -282,8 +281,8 @@ PageSection explanation_section(const json& explanation, const std::string& titl
     communication.emplace_back(axis + ", hidden", number_at(one, "hidden_seconds"));
     communication.emplace_back(axis + ", waiting for peers", number_at(one, "waiting_for_peers_seconds"));
   }
-  section.charts = {waterfall_of("shares", "Where the time of a step goes, from computing to what is lost", "[s]", shares,
-                                 "the whole step"),
+  section.charts = {waterfall_of("shares", "Where the time of a step goes, from computing to what is lost", "[s]",
+                                 shares, "the whole step"),
                     bars_of("communication", "Communication, mean over devices", "[s]", communication),
                     bars_of("critical-path", "What the critical path is made of", "[s]", path),
                     bars_of("sensitivities", "With this part 10 % faster", "less time per step [%]", helps)};
@@ -318,9 +317,8 @@ DocumentPage explanation_page(const JsonDocument& document) {
   const std::string title = text_at(json, "strategy") + ", " + text_at(json, "schedule") + of_model(json);
   const std::string plan = " (" + text_at(json, "strategy") + ", " + text_at(json, "schedule") + ")";
   const std::string model = text_at(json, "model"), platform = text_at(json, "platform");
-  Answer answer = answer_of_explanation(
-      json.at("explanation"),
-      (model.empty() ? "training" : model) + (platform.empty() ? "" : " on " + platform) + plan);
+  Answer answer = answer_of_explanation(json.at("explanation"), (model.empty() ? "training" : model) +
+                                                                    (platform.empty() ? "" : " on " + platform) + plan);
   PageSection section = explanation_section(json.at("explanation"), "What holds the run back");
   if (!answer.sentence.empty() && !section.sentences.empty()) {
     section.sentences.erase(section.sentences.begin()); // the card says it

@@ -9,11 +9,11 @@ namespace {
 
 // In the order of the page's colours; each further eight have the same colours and other symbols.
 constexpr std::array<std::string_view, 30> kOrder = {
-    "optimal",      "data-parallel",      "pipedream",             "block-partition", "dapple",         "capability",
-    "uniform",      "mesh",               "best-known",            "framework",       "antichain",      "by-hand",
-    "piper",        "capability-refined", "single",                "amp",             "layered",        "parameters",
-    "mcmc",         "eft",                "capability-calibrated", "heft",            "ideal",          "ideal-linear",
-    "best-of-random", "random",           "dynamic",               "eft-contiguous",  "others",         "best-of-all"};
+    "optimal", "data-parallel", "pipedream",    "block-partition", "dapple",  "capability", "uniform",
+    "mesh",    "best-known",    "framework",    "antichain",       "by-hand", "piper",      "capability-refined",
+    "single",  "amp",           "layered",      "parameters",      "mcmc",    "eft",        "capability-calibrated",
+    "heft",    "ideal",         "ideal-linear", "best-of-random",  "random",  "dynamic",    "eft-contiguous",
+    "others",  "best-of-all"};
 
 } // namespace
 

@@ -81,8 +81,8 @@ std::int64_t best_for(const SweepView& view, const ChartGoal& goal) {
 }
 
 std::string value_of(const SweepView& view, const ChartGoal& goal, std::int64_t point) {
-  const bool assumed =
-      goal.column == &SweepResults::dollars_per_million && view.results().cost_is_assumed(static_cast<std::size_t>(point));
+  const bool assumed = goal.column == &SweepResults::dollars_per_million &&
+                       view.results().cost_is_assumed(static_cast<std::size_t>(point));
   return (assumed ? kAssumedMark : "") + written((view.results().*goal.column)[static_cast<std::size_t>(point)]) + " " +
          std::string(goal.axis);
 }
@@ -148,7 +148,9 @@ std::string counts_of(const SweepResults& results) {
 // "4.834 USD" of "4.834 USD per million samples", and the rest.
 std::pair<std::string, std::string> in_two(const std::string& value) {
   const std::size_t per = value.find(" per ");
-  const std::size_t cut = per == std::string::npos ? value.find(' ') : value.find("samples") < per ? value.find(' ') : per;
+  const std::size_t cut = per == std::string::npos      ? value.find(' ')
+                          : value.find("samples") < per ? value.find(' ')
+                                                        : per;
   return {value.substr(0, cut), cut == std::string::npos ? "" : value.substr(cut + 1)};
 }
 
@@ -162,7 +164,8 @@ std::vector<AnswerFigure> figures_of(const SweepView& view, std::int64_t point) 
     }
     const std::int64_t best = best_for(view, *goal);
     const auto [value, unit] = in_two(value_of(view, *goal, point));
-    const bool elsewhere = best >= 0 && (results.*goal->column)[static_cast<std::size_t>(best)] != (results.*goal->column)[at];
+    const bool elsewhere =
+        best >= 0 && (results.*goal->column)[static_cast<std::size_t>(best)] != (results.*goal->column)[at];
     figures.push_back({goal->title, value,
                        unit + (elsewhere ? "; the best elsewhere: " + in_two(value_of(view, *goal, best)).first : "")});
   }
@@ -184,10 +187,10 @@ std::string how_sure(const SweepView& view) {
     constexpr double kClose = 0.02;
     constexpr double kEqual = 1e-3;
     text += (text.empty() ? "" : " ") +
-            (gap < kEqual  ? "As good is " + view.label(second.point) + ": choose between them by other reasons."
+            (gap < kEqual   ? "As good is " + view.label(second.point) + ": choose between them by other reasons."
              : gap < kClose ? "The next best, " + view.label(second.point) + ", is only " + percent(gap, 1) +
-                                " behind: choose between them by other reasons."
-                          : "The next best, " + view.label(second.point) + ", is " + percent(gap, 1) + " behind.");
+                                  " behind: choose between them by other reasons."
+                            : "The next best, " + view.label(second.point) + ", is " + percent(gap, 1) + " behind.");
   }
   return text;
 }

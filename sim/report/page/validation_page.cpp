@@ -22,8 +22,8 @@ std::vector<std::string> accuracy_sentences(const Validation& validation) {
   const auto worst = std::max_element(validation.rows.begin(), validation.rows.end(), [](const auto& a, const auto& b) {
     return std::abs(a.error()) < std::abs(b.error());
   });
-  return {"On average predictions are off by " + percent(accuracy.mape, 2) + "; the worst, " + worst->case_name + ", is " +
-          percent(worst->error(), 1) + " off."};
+  return {"On average predictions are off by " + percent(accuracy.mape, 2) + "; the worst, " + worst->case_name +
+          ", is " + percent(worst->error(), 1) + " off."};
 }
 
 // The card: how well predictions agree with what was measured.
@@ -38,8 +38,8 @@ Answer accuracy_answer(const Validation& validation, const std::string& of, cons
   answer.figures = {{"Rows", std::to_string(validation.rows.size()), what},
                     {"Median error", percent(accuracy.median_ape, 1)},
                     {"Nine of ten within", percent(accuracy.p90_ape, 1)},
-                    {"Bias", percent(accuracy.bias, 1), accuracy.bias < 0 ? "predictions are too low on average"
-                                                                          : "predictions are too high on average"}};
+                    {"Bias", percent(accuracy.bias, 1),
+                     accuracy.bias < 0 ? "predictions are too low on average" : "predictions are too high on average"}};
   if (accuracy.spearman) {
     constexpr int kDigits = 3;
     answer.figures.push_back({"Order", to_digits(*accuracy.spearman, kDigits), "rank correlation; 1: all in order"});
@@ -160,7 +160,8 @@ DocumentPage validation_page(const JsonDocument& document) {
   Answer answer = accuracy_answer(validation, text_at(document.json(), "source"), "measured and predicted");
   answer.sure = interval_sentence(object_at(document.json(), "intervals"));
   if (const std::size_t skipped = list_at(document.json(), "skipped").size(); skipped > 0) {
-    answer.basis.push_back({"Left out", std::to_string(skipped) + " rows, each with its reason, at the end of the page"});
+    answer.basis.push_back(
+        {"Left out", std::to_string(skipped) + " rows, each with its reason, at the end of the page"});
   }
   return {"Validation: " + text_at(document.json(), "source"),
           {std::move(findings), std::move(section)},
@@ -194,15 +195,16 @@ DocumentPage fits_page(const JsonDocument& document) {
                           {text_at(fit, "scheme")}});
   }
   const Validation validation = predicted_rows(list_at(document.json(), "rows"));
-  std::vector<std::string> sentences = {std::to_string(list.size()) + " kinds of kernels and collectives are fitted."};
+  std::vector<std::string> sentences;
   PageSection fits{.title = "Fits", .sentences = {}};
   fits.charts = {bars_of("fits", "Median error of each fit", "[%]", medians)};
   fits.tables = {std::move(table)};
-  DocumentPage page{"Calibration of " + text_at(document.json(), "device"), {}, {},
+  DocumentPage page{"Calibration of " + text_at(document.json(), "device"),
+                    {},
+                    {},
                     fits_answer(list, text_at(document.json(), "device"))};
   if (!validation.rows.empty()) {
-    const std::vector<std::string> more = accuracy_sentences(validation);
-    sentences.insert(sentences.end(), more.begin(), more.end());
+    sentences = accuracy_sentences(validation);
   }
   page.sections = {{.title = "Findings", .sentences = std::move(sentences)}, std::move(fits)};
   if (!validation.rows.empty()) {

@@ -221,7 +221,7 @@ private:
 };
 
 // The values of keys that have one value in all studies, as a reader would name them.
-std::vector<AnswerBasis> basis_of(const std::vector<SweepStore::Asked>& asked) {
+std::vector<AnswerBasis> basis_of(const std::vector<SweepStore::Asked>& asked, const std::vector<std::string>& axes) {
   constexpr std::array<std::pair<const char*, std::string_view>, 6> kTold = {{{"Model", "model"},
                                                                               {"Machine", "platform"},
                                                                               {"Batch", "training.global_batch"},
@@ -236,6 +236,9 @@ std::vector<AnswerBasis> basis_of(const std::vector<SweepStore::Asked>& asked) {
     }
   };
   for (const auto& [name, key] : kTold) {
+    if (std::find(axes.begin(), axes.end(), key) != axes.end()) {
+      continue; // each point has its own
+    }
     std::vector<std::string> values;
     for (const SweepStore::Asked& one : asked) {
       const yaml::Node document = yaml::parse(one.document, "the study of a sweep");
@@ -274,7 +277,7 @@ SweepResults read_sweep_results(SweepStore& store) {
   const bool has_cost = std::any_of(results.dollars_per_million.begin(), results.dollars_per_million.end(),
                                     [](double cost) { return cost > 0; });
   results.prices = has_cost ? price_remark(kept_prices(store, 0)) : "";
-  results.basis = basis_of(asked);
+  results.basis = basis_of(asked, store.axis_keys());
   return results;
 }
 

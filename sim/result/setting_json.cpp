@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/study/setting_json.hpp"
+#include "sim/result/setting_json.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -122,28 +123,28 @@ private:
   }
 
   const Platform& platform_;
-  std::vector<std::map<Kind, int>> kinds_;         // [node]: of its links inside
+  std::vector<std::map<Kind, int>> kinds_;        // [node]: of its links inside
   std::vector<std::map<std::string, int>> types_; // [node]: of its devices
   std::map<Kind, int> between_;
 };
 
 } // namespace
 
-std::string setting_json(const Study& study, std::string_view program) {
-  const Training& training = study.training;
-  const Cluster cluster(study.platform);
+std::string setting_json(const RunSetting& setting) {
+  const Training& training = setting.training;
+  const Cluster cluster(setting.platform);
   const Json json = {
-      {"program", program},
-      {"engine", study.engine->name},
-      {"model", {{"description", study.model->description}, {"parameters", parameters_of(*study.model)}}},
+      {"program", setting.program},
+      {"engine", setting.engine},
+      {"model", {{"description", setting.model.description}, {"parameters", parameters_of(setting.model)}}},
       {"training",
        {{"global_batch", training.global_batch},
         {"precision", kNumberFormats[static_cast<std::size_t>(training.precision)].name},
         {"optimizer", training.optimizer->name},
         {"framework", training.framework.empty() ? Json() : Json(training.framework)}}},
       {"platform",
-       {{"description", study.platform.description},
-        {"types", types_of(study.platform)},
+       {{"description", setting.platform.description},
+        {"types", types_of(setting.platform)},
         {"nodes", cluster.nodes()},
         {"network", cluster.network()}}}};
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
