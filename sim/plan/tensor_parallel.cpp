@@ -172,8 +172,9 @@ private:
         }
         const bool round = one.axis == Axis::context && goes_round();
         if (program_.tensors[moved].placements[step.dimension].is_partial() && maker_[moved] >= 0) {
-          const bool in_pieces = left_by_input_ == Exchange::When::after && one.axis == Axis::tensor &&
-                                 one.kind == CollectiveKind::reduce_scatter && goes_in_pieces(maker_[moved]);
+          const bool hidden = pass == &RankShare::backward && left_by_input_ == Exchange::When::after_input;
+          const bool in_pieces = !hidden && one.axis == Axis::tensor && one.kind == CollectiveKind::reduce_scatter &&
+                                 goes_in_pieces(maker_[moved]);
           one.when = round || in_pieces ? Exchange::When::round : left_by_input_;
           (at_operator(split, maker_[moved]).*pass).push_back(one);
         } else {

@@ -331,7 +331,7 @@ std::string to_text(const Validation& validation, const TableView& view) {
     }
     text += "\n" + to_text(table, plain);
   }
-  if (const std::string compared = to_text(validation.what_ifs, validation.rankings, color); !compared.empty()) {
+  if (const std::string compared = to_text(validation.what_ifs, validation.rankings, view.color); !compared.empty()) {
     text += "\n" + compared;
   }
   for (const std::string& note : validation.notes) {

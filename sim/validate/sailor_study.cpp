@@ -255,8 +255,8 @@ std::string why_not(const SailorPlan& plan) {
       }
     }
   }
-  if (plan.stages.back().last < 1) {
-    return "it has one layer";
+  if (plan.stages.back().last < 2) {
+    return "it has no layer between the first and the last";
   }
   const int at_a_time = plan.micro_batch * static_cast<int>(first.replicas.size());
   return plan.global_batch % at_a_time != 0 ? "its batch is no multiple of micro-batch x replicas" : "";

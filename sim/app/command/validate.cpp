@@ -21,7 +21,7 @@ namespace {
 struct ValidateCommand {
   std::string file;
   OutputOptions output;
-  bool timeline = false;
+  bool timeline = false, sailor = false;
   std::string figures, trace, studies, errors, pairs;
   std::vector<std::string> filters, settings;
 };
@@ -42,6 +42,7 @@ void add_flags(Flags& flags, ValidateCommand& options) {
   add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
   add_table_flags(flags, options.output);
   flags.add("--timeline", &options.timeline, "compare one run that `execute` wrote, task by task");
+  flags.add("--sailor", &options.sailor, "the folder has plans that Sailor measured, and nothing else");
   add_figures_flag(flags, options.figures, "the errors as SVG");
   flags.add("--filter", &options.filters,
             "only rows of tables whose column (case, set, model, gpu, metric, precision, framework) has this text",
@@ -85,6 +86,10 @@ ExitStatus run(const ValidateCommand& options) {
   }
   if (!options.trace.empty()) {
     throw InputError({"--trace", 0, 0}, "a trace is of one run; allowed with --timeline");
+  }
+  if (options.sailor && !is_sailor(options.file)) {
+    throw InputError({options.file}, "no plans of Sailor's; allowed with --sailor: a folder of measured_summary.csv, "
+                                     "profiles_simulator.json and llm_info.json");
   }
   Progress progress(options.output.quiet);
   ValidateOptions how{.shipped = shipped_folder(), .workers = cores()};

@@ -27,6 +27,12 @@ int truth_devices(const TruthRow& row) {
   return row.nodes * row.devices_per_node;
 }
 
+// Where a row states degrees that share a model, but nothing of replicas: one.
+int devices_of_one_replica(const TruthDegrees& degrees) {
+  const int devices = std::max(degrees.tensor, 1) * std::max(degrees.pipeline, 1) * std::max(degrees.context, 1);
+  return devices > 1 ? devices : 0;
+}
+
 std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std::filesystem::path& shipped) {
   if (row.known == nullptr) {
     return Infeasible{"the metric " + (row.metric.empty() ? "is not stated" : "'" + row.metric + "' is not predicted")};
@@ -40,12 +46,16 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   if (row.value == 0) {
     return Infeasible{"it was measured as 0, from which nothing is off by a share"};
   }
-  const int devices = truth_devices(row);
+  const int stated = truth_devices(row);
+  const int devices = stated > 0 ? stated : devices_of_one_replica(row.degrees);
   if (devices == 0) {
     return Infeasible{"neither num_gpus, nor nodes and gpus_per_node, nor data_parallel say how many devices ran"};
   }
   const TruthFramework& framework = framework_of(row);
   TruthStudy study{.framework = std::string(framework.name), .devices = devices};
+  if (stated == 0) {
+    study.assumed.emplace_back("one replica");
+  }
   std::optional<ShippedModel> named = shipped_model(row, shipped);
   const bool images = named && named->images;
   const auto parts = {named ? std::variant<StudyPart, Infeasible>(std::move(named->part))
