@@ -104,6 +104,24 @@ std::optional<Words> completed(const Words& words) {
   return whole.size() > words.size() ? std::optional(whole) : std::nullopt;
 }
 
+// The call with a file for what it makes, where the message asks for one.
+std::optional<Words> with_output(const Words& words, std::string_view message) {
+  const bool asks = message.find("where do the results go?") != std::string_view::npos ||
+                    message.find("where does the report go?") != std::string_view::npos ||
+                    message.find("--output is required") != std::string_view::npos;
+  const std::string command = command_of(words);
+  const std::string stem = std::filesystem::path(first_argument(words)).stem().string();
+  if (!asks || stem.empty() || (command != "sweep" && command != "report" && command != "merge")) {
+    return std::nullopt;
+  }
+  Words whole = words;
+  const std::string file = command == "report"  ? stem + ".html"
+                           : command == "merge" ? "merged.sqlite"
+                                                : stem + ".sqlite";
+  whole.insert(whole.end(), {"-o", file});
+  return whole;
+}
+
 // What is said where the command's first argument is of a kind that other commands take.
 std::optional<Advice> wrong_kind(const Words& words) {
   constexpr std::array kTakeInputs = {"compare", "plan",  "replay", "explain", "execute", "train", "show",    "check",
@@ -280,6 +298,9 @@ Advice advice_on(const Words& words, std::string_view message) {
   if (correction && !blames_a_file(message)) {
     const std::optional<Words> better = mended(words, *correction);
     return {"", better ? did_you_mean(*better) : ""};
+  }
+  if (std::optional<Words> whole = with_output(words, message)) {
+    return {"", did_you_mean(*whole)};
   }
   const bool lacks = message.find("missing key 'platform'") != std::string_view::npos ||
                      message.find("give either --strategy or --plan") != std::string_view::npos ||
