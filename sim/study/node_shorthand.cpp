@@ -4,13 +4,18 @@
 namespace stagecraft {
 
 std::optional<NodeShorthand> node_shorthand(const std::string& text, const Where& where) {
-  constexpr std::string_view kTimes = " x ";
-  const std::size_t times = text.find(kTimes);
-  if (times == std::string::npos || times == 0 || text.find_first_not_of("0123456789") != times) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::size_t times = text.find_first_not_of(' ', digits);
+  if (digits == 0 || times == std::string::npos || (text[times] != 'x' && text[times] != 'X')) {
+    return std::nullopt;
+  }
+  const std::size_t node = text.find_first_not_of(' ', times + 1);
+  const bool may_be_a_file = text.find(' ') == std::string::npos && text.find_first_of("./") != std::string::npos;
+  if (node == std::string::npos || may_be_a_file) {
     return std::nullopt;
   }
   constexpr int kMostNodes = 100'000;
-  return NodeShorthand{parse_integer(text.substr(0, times), 1, kMostNodes, where), text.substr(times + kTimes.size())};
+  return NodeShorthand{parse_integer(text.substr(0, digits), 1, kMostNodes, where), text.substr(node)};
 }
 
 std::vector<Setting> settings_of(const NodeShorthand& shorthand, const yaml::Node& document, const yaml::Node* network,

@@ -16,7 +16,8 @@ struct NodeShorthand {
   std::string node;
 };
 
-/// What "N x NAME" says; nothing where the text has another form. InputError where N is no number of nodes.
+/// What "N x NAME" says, with or without the blanks; nothing where the text has another form. InputError where N is no
+/// number of nodes.
 std::optional<NodeShorthand> node_shorthand(const std::string& text, const Where& where);
 
 /// The changes that make the node's document one of so many nodes, joined as `network` says where that is given and as

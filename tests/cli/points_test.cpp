@@ -3,6 +3,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <sstream>
+
 #include "tests/cli/program.hpp"
 
 namespace stagecraft::test {
@@ -38,6 +40,35 @@ TEST_CASE("points go to a file as other results do", "[cli][sweep][points]") {
   CHECK((key == "analytic" || key == "simgrid"));
   shop.succeed("points a.sqlite -o one --replay " + lines.substr(lines.find('\n') + 1, 8));
   CHECK(shop.read("one").find("iteration_seconds") != std::string::npos);
+}
+
+TEST_CASE("points take the form that the ending of their file names", "[cli][sweep][points]") {
+  const Workshop shop;
+  sweep_four(shop);
+  const std::string lines = shop.succeed("points a.sqlite").out;
+  shop.succeed("points a.sqlite -o p.csv");
+  CHECK(shop.read("p.csv") == lines);
+  shop.succeed("points a.sqlite -o p.jsonl");
+  shop.succeed("points a.sqlite -o p.json");
+  const Json points = Json::parse(shop.read("p.json"));
+  REQUIRE(points.size() == 4);
+  CHECK(shop.read("p.jsonl").starts_with(points[0].dump().substr(0, 20)));
+  shop.succeed("points a.sqlite -o p.html");
+  CHECK(shop.read("p.html").starts_with("<!doctype html>"));
+  shop.succeed("points a.sqlite -o p.md --columns strategy,iteration-seconds");
+  CHECK(shop.read("p.md").starts_with("| strategy | iteration\\_seconds |\n"));
+  // Sorted by time, the slowest first: the largest number of the column stands in the first row.
+  double slowest = 0;
+  for (const Json& point : points) {
+    slowest = std::max(slowest, point.at("iteration_seconds").get<double>());
+  }
+  const std::string table =
+      shop.succeed("points a.sqlite --format table --columns iteration_seconds --sort=-iteration_seconds").out;
+  std::istringstream rows(table.substr(table.find("-\n") + 2));
+  double first = 0;
+  rows >> first;
+  CHECK(first == slowest);
+  CHECK(shop.run("points a.sqlite -o p.xml").status == 2);
 }
 
 TEST_CASE("an axis of engines and the engine of a point are two columns", "[cli][sweep][points]") {

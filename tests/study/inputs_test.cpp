@@ -162,6 +162,8 @@ TEST_CASE("N x NAME is a platform of so many nodes", "[study][platform]") {
   REQUIRE(three.devices.size() == 24);
   CHECK(three.nodes.size() == 3);
   CHECK(three.name == "3 x dgx-h100");
+  CHECK(on("3xdgx-h100").platform == three);
+  CHECK(on("3x dgx-h100").platform == three);
   // The shipped cluster is four of the same node on the same network.
   const Platform four = on("4 x dgx-h100").platform;
   const Platform cluster = on("dgx-h100-cluster").platform;

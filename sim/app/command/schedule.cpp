@@ -65,7 +65,7 @@ void add_flags(Flags& flags, ScheduleCommand& options) {
   constexpr int kMost = 1 << 20, kMostChunks = 1 << 16, kMostIterations = 1000;
   const Value time{.check = plain_time()}, times{.check = plain_time(), .commas = true};
   flags.add("NAME", &options.schedule, "see `list schedules`", {.required = true});
-  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  add_result_flags(flags, options.output, {"table", "json", "csv"});
   flags.add("--stages", &options.stages, "number of devices in the pipeline",
             {.check = whole_number(1, kMost), .required = true});
   flags.add("--micro-batches", &options.micro_batches, "number of micro-batches in an iteration",
@@ -285,7 +285,7 @@ ExitStatus run(const ScheduleCommand& options) {
   }
   const Schedule steady = with_recompute(std::move(std::get<Schedule>(made)), options.recompute);
   Drawn drawn{.schedule = from_empty(steady)};
-  if (options.output.format == "csv" && options.memory == 0) { // the orders need no times
+  if (options.output.format == "csv" && options.memory == 0 && !options.output.also_table) { // the orders need no times
     emit(options.output, schedule_text(drawn.schedule, options.text));
     return kDone;
   }

@@ -65,7 +65,7 @@ SweepShard parse_shard(const std::string& text) {
 }
 
 Table table_of(const std::vector<RankedPoint>& points, const std::vector<std::string>& axes, const SweepGoal& goal) {
-  Table table{{{"", Align::right}}, {}};
+  Table table{{{"rank", Align::right}}, {}};
   for (const std::string& axis : axes) {
     table.columns.push_back({axis});
   }

@@ -10,10 +10,10 @@
 #include "sim/app/common/kinds_of_file.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/base/command.hpp"
-#include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/platform/load_platform.hpp"
+#include "sim/study/node_shorthand.hpp"
 
 namespace stagecraft {
 namespace {
@@ -104,6 +104,24 @@ std::optional<Words> completed(const Words& words) {
   return whole.size() > words.size() ? std::optional(whole) : std::nullopt;
 }
 
+// The call with a file for what it makes, where the message asks for one.
+std::optional<Words> with_output(const Words& words, std::string_view message) {
+  const bool asks = message.find("where do the results go?") != std::string_view::npos ||
+                    message.find("where does the report go?") != std::string_view::npos ||
+                    message.find("--output is required") != std::string_view::npos;
+  const std::string command = command_of(words);
+  const std::string stem = std::filesystem::path(first_argument(words)).stem().string();
+  if (!asks || stem.empty() || (command != "sweep" && command != "report" && command != "merge")) {
+    return std::nullopt;
+  }
+  Words whole = words;
+  const std::string file = command == "report"  ? stem + ".html"
+                           : command == "merge" ? "merged.sqlite"
+                                                : stem + ".sqlite";
+  whole.insert(whole.end(), {"-o", file});
+  return whole;
+}
+
 // What is said where the command's first argument is of a kind that other commands take.
 std::optional<Advice> wrong_kind(const Words& words) {
   constexpr std::array kTakeInputs = {"compare", "plan",  "replay", "explain", "execute", "train", "show",    "check",
@@ -123,45 +141,69 @@ std::optional<Advice> wrong_kind(const Words& words) {
                 "did you mean:\n" + lines_of(calls, words.front())};
 }
 
-// The shipped platforms that have devices of the type that a word such as "8xH100" names.
-std::vector<std::string> platforms_with(std::string device) {
-  const std::size_t count = std::min(device.find_first_not_of("0123456789"), device.size());
-  const std::size_t name = device.find_first_not_of(" xX", count);
-  device = count > 0 && name != std::string::npos ? device.substr(name) : device;
-  std::transform(device.begin(), device.end(), device.begin(),
+// A number of devices and their type, as a word such as "16xH100" or "h100" names them.
+struct NamedDevices {
+  int count = 0; ///< 0: no number is given
+  std::string type;
+};
+
+NamedDevices devices_in(const std::string& word) {
+  NamedDevices devices{0, word};
+  if (const std::optional<NodeShorthand> many = node_shorthand(word, {"--platform", 0, 0})) {
+    devices = {many->count, many->node};
+  }
+  std::transform(devices.type.begin(), devices.type.end(), devices.type.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return devices;
+}
+
+// What --platform takes for such devices: nodes that have as many in all come first, of the others the platform alone.
+std::vector<std::string> platforms_with(const NamedDevices& devices) {
   const Folders folders{".", shipped_folder()};
-  std::vector<std::string> found;
-  for (const std::string& platform : shipped_names(folders, "platforms")) {
-    const std::string text = read_file(folders.shipped / "platforms" / (platform + ".yaml"));
-    if (!device.empty() && text.find("type: " + device) != std::string::npos) {
-      found.push_back(platform);
+  std::vector<std::string> exact, others;
+  for (const std::string& name : shipped_names(folders, "platforms")) {
+    const yaml::Node document = yaml::load(folders.shipped / "platforms" / (name + ".yaml"));
+    const Platform platform = load_platform(document, device_types_in(folders.shipped / "platforms" / "devices"));
+    const auto is_one = [&](const DeviceType& type) { return type.name.starts_with(devices.type); };
+    if (devices.type.empty() || !std::all_of(platform.types.begin(), platform.types.end(), is_one)) {
+      continue;
+    }
+    const auto size = static_cast<int>(platform.devices.size());
+    const bool fits = devices.count > 0 && devices.count % size == 0;
+    if (fits && devices.count == size) {
+      exact.push_back(name);
+    } else if (fits && platform.nodes.size() == 1 && document.find("network") != nullptr) {
+      exact.push_back(std::to_string(devices.count / size) + " x " + name);
+    } else {
+      others.push_back(name);
     }
   }
-  return found;
+  exact.insert(exact.end(), others.begin(), others.end());
+  return exact;
 }
 
 // What is said where --platform names a device type instead.
 std::optional<Advice> device_as_platform(const Words& words, std::string_view message) {
-  constexpr std::string_view kUnknown = "unknown platform '";
-  const std::size_t at = message.find(kUnknown);
-  if (at == std::string_view::npos || correction_in(message)) {
+  if (message.find("unknown platform '") == std::string_view::npos || correction_in(message)) {
     return std::nullopt;
   }
-  const std::size_t begin = at + kUnknown.size();
-  const std::string name(message.substr(begin, message.find('\'', begin) - begin));
+  const auto flag = std::find(words.begin(), words.end(), "--platform");
+  if (flag == words.end() || flag + 1 == words.end()) {
+    return std::nullopt;
+  }
+  const std::string& word = *(flag + 1);
   std::vector<Call> calls;
-  for (const std::string& platform : platforms_with(name)) {
-    Words better = words;
-    std::replace(better.begin(), better.end(), name, platform);
+  for (const std::string& platform : platforms_with(devices_in(word))) {
     constexpr std::size_t kMost = 3;
-    if (better != words && calls.size() < kMost) {
+    if (calls.size() < kMost) {
+      Words better = words;
+      better[static_cast<std::size_t>(flag + 1 - words.begin())] = platform;
       calls.push_back({{better.begin() + 1, better.end()}, ""});
     }
   }
   return calls.empty()
              ? std::nullopt
-             : std::optional(Advice{"no platform is called '" + excerpt(name) + "', but some have such devices",
+             : std::optional(Advice{"no platform is called '" + excerpt(word) + "', but some have such devices",
                                     "did you mean:\n" + lines_of(calls, words.front())});
 }
 
@@ -256,6 +298,9 @@ Advice advice_on(const Words& words, std::string_view message) {
   if (correction && !blames_a_file(message)) {
     const std::optional<Words> better = mended(words, *correction);
     return {"", better ? did_you_mean(*better) : ""};
+  }
+  if (std::optional<Words> whole = with_output(words, message)) {
+    return {"", did_you_mean(*whole)};
   }
   const bool lacks = message.find("missing key 'platform'") != std::string_view::npos ||
                      message.find("give either --strategy or --plan") != std::string_view::npos ||

@@ -2,6 +2,7 @@
 #include "sim/app/common/assumptions.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -27,6 +28,35 @@ const char* precision_on(const Platform& platform) {
   return all_have(Precision::bf16) ? "bf16" : all_have(Precision::fp16) ? "fp16" : "fp32";
 }
 
+// The least memory of a device.
+Bytes memory_of(const Platform& platform) {
+  Bytes memory{std::numeric_limits<double>::infinity()};
+  for (const DeviceType& type : platform.types) {
+    memory = std::min(memory, type.memory);
+  }
+  return memory;
+}
+
+// Parameters and what comes with them in 16 bits with Adam: a part that each device of a replica has its share of, and
+// the optimiser's, which replicas may share too.
+ParameterBytes bytes_of_adam() {
+  Training training;
+  training.precision = Precision::bf16;
+  training.optimizer = &find_by_name(kOptimizers, "adam", "optimizer", {});
+  return parameter_bytes(training);
+}
+
+// Whether a pipeline over all devices, which has a micro-batch of one sample in flight for each of them, has memory to
+// keep what their backwards need.
+bool keeps_activations(const ModelGraph& model, const Platform& platform) {
+  constexpr double kShare = 0.8; // stages are not equal
+  const ParameterBytes bytes = bytes_of_adam();
+  const ModelTotals totals = totals_of(model);
+  const double states = totals.parameters * (bytes.weight + bytes.gradient + bytes.optimizer);
+  const double kept = totals.stash_elements * row_of(Precision::bf16).bytes;
+  return states / static_cast<double>(platform.devices.size()) + kept <= kShare * memory_of(platform).value;
+}
+
 struct Degrees {
   int tensor = 1, pipeline = 1;
 };
@@ -47,14 +77,8 @@ Degrees degrees_for(const ModelGraph& model, const Platform& platform) {
   for (const auto& [id, count] : per_node) {
     node = std::gcd(node, count);
   }
-  double memory = std::numeric_limits<double>::infinity();
-  for (const DeviceType& type : platform.types) {
-    memory = std::min(memory, type.memory.value);
-  }
-  Training training;
-  training.precision = Precision::bf16;
-  training.optimizer = &find_by_name(kOptimizers, "adam", "optimizer", {});
-  const ParameterBytes bytes = parameter_bytes(training);
+  const double memory = memory_of(platform).value;
+  const ParameterBytes bytes = bytes_of_adam();
   const double parameters = totals_of(model).parameters;
   Degrees best;
   for (int tensor = 1, pipeline = 1;;) {
@@ -118,11 +142,14 @@ std::vector<Setting> assumptions_for(const ModelGraph& model, const Platform& pl
   assumed.insert(assumed.begin(), {{"training.global_batch", std::to_string(batch)},
                                    {"training.optimizer", "adam"},
                                    {"training.precision", precision_on(platform)}});
-  if (of_tokens && of_layers) {
-    assumed.push_back({"training.recompute", "[none, blocks]"});
+  const bool recomputes = !large && of_layers && !keeps_activations(model, platform);
+  if (recomputes || large) {
+    assumed.push_back({"training.recompute", large ? "[none, blocks]" : "blocks"});
   }
-  assumed.push_back({"compare.strategies", large
-                                               ? "[mesh, uniform, optimal, dapple]"
+  const bool by_degrees = large || is_given(given, "training.parallel");
+  assumed.push_back({"compare.strategies", by_degrees ? "[mesh, uniform, optimal, dapple]"
+                                           : recomputes
+                                               ? "[data-parallel, uniform, capability, piper, amp]"
                                                : "[data-parallel, uniform, capability, optimal, dapple, piper, amp]"});
   assumed.push_back({"compare.schedules", "[gpipe, 1f1b, interleaved, zb-h1, zb-v]"});
   std::erase_if(assumed, [&](const Setting& setting) { return is_given(given, setting.key); });

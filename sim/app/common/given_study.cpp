@@ -213,6 +213,17 @@ GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& se
   return study_of(yaml::load(file), file, settings, purpose);
 }
 
+std::string plain_training_note(const Study& study, const std::vector<Setting>& settings) {
+  const bool given = std::any_of(settings.begin(), settings.end(),
+                                 [](const Setting& setting) { return setting.key.starts_with("training"); });
+  if (given || !study.model->profiles.empty() || study.model->memory_given) {
+    return "";
+  }
+  return "nobody says how it is trained, so: " + std::to_string(study.training.global_batch) + " sample in " +
+         std::string(row_of(study.training.precision).name) + " with " + std::string(study.training.optimizer->name) +
+         "; --micro-batches 16 --set training='{global_batch: 64, precision: bf16, optimizer: adam}' says otherwise";
+}
+
 GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings, Purpose purpose) {
   return study_of(document_of(options), "", settings, purpose);
 }

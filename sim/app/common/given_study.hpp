@@ -71,6 +71,9 @@ struct GivenStudy {
 GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose);
 GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings,
                           Purpose purpose = Purpose::run);
+/// A note on a run of a model whose training nobody describes, which is then of one sample in plain defaults: what it
+/// is, and how to say otherwise. "" where something of it is given, or the model was measured as it is trained.
+std::string plain_training_note(const Study& study, const std::vector<Setting>& settings);
 /// Whether MODEL is a study: a YAML file that names a model.
 bool is_study(const std::string& name);
 /// What is compared where MODEL is a study, or a model with a platform, of which assumptions_for() says what the

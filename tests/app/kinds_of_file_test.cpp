@@ -1,0 +1,60 @@
+// What files are, told by their content.
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "sim/app/common/kinds_of_file.hpp"
+#include "sim/study/inputs.hpp"
+#include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = test::source_dir();
+
+// Whether every file of the folder that has this ending is of the kind.
+void check_all(const fs::path& folder, const std::string& what) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") {
+      INFO(entry.path().string());
+      const std::optional<KnownInput> input = known_input(entry.path().string());
+      REQUIRE(input);
+      CHECK(input->what == what);
+    }
+  }
+}
+
+TEST_CASE("shipped files are recognised for what they are", "[app]") {
+  check_all(kRoot / "workloads", "is a model");
+  check_all(kRoot / "platforms", "is a platform");
+  check_all(kRoot / "platforms/devices", "is a device type");
+  CHECK(known_input((kRoot / "reports/gpt2-xl-mixed/study.yaml").string())->what == "is a study");
+  CHECK(known_input((kRoot / "reports/wang-2020/study.yaml").string())->what == "is a study that judges planners");
+  CHECK(known_input((kRoot / "reports/patent-2022/slow-down.yaml").string())->what ==
+        "is a study of training over time");
+  CHECK(known_input((kRoot / "reports/network-for-16/study.yaml").string())->what == "is a study with axes");
+  CHECK_FALSE(known_input((kRoot / "README.md").string()));
+  CHECK_FALSE(known_input("no-such-name"));
+  CHECK_FALSE(known_input(""));
+}
+
+TEST_CASE("a shipped name is what its file is, and its calls name it", "[app]") {
+  for (const auto& [name, what] :
+       {std::pair{"gpt2-xl", "is a model"}, {"dgx-h100", "is a platform"}, {"h100-sxm-80gb", "is a device type"}}) {
+    const std::optional<KnownInput> input = known_input(name);
+    REQUIRE(input);
+    CHECK(input->what == what);
+    REQUIRE_FALSE(input->calls.empty());
+    CHECK(std::find(input->calls[0].words.begin(), input->calls[0].words.end(), name) != input->calls[0].words.end());
+  }
+}
+
+TEST_CASE("calls are lines to copy, with purposes in one column", "[app]") {
+  CHECK(lines_of({{{"show", "a b"}, "one"}, {{"list"}, "two"}}, "stagecraft") == "  stagecraft show 'a b'  # one\n"
+                                                                                 "  stagecraft list        # two\n");
+}
+
+} // namespace
+} // namespace stagecraft
