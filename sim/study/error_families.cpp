@@ -8,16 +8,17 @@
 namespace stagecraft {
 
 std::vector<std::string> families_of(const FamilyTraits& traits) {
-  const std::string kind =
-      std::string(traits.time ? "times of " : "memory of ") + (traits.mixture ? "mixtures" : "dense models");
+  const std::string figure = traits.power ? "power of " : traits.time ? "times of " : "memory of ";
+  const std::string kind = figure + (traits.mixture ? "mixtures" : "dense models");
   const std::string nodes = kind + (traits.several_nodes ? " on several nodes" : " on one node");
   return {nodes + " by " + std::string(traits.framework), nodes, kind,
-          std::string(traits.time ? "times of " : "memory of ") + "all models"};
+          figure + "all models"};
 }
 
 std::vector<ErrorFamily> read_error_families(const yaml::Node& document) {
   constexpr int kMost = 1'000'000'000;
   constexpr yaml::Range kFactor{1, 1e6, true, "1 to 1e6"};
+  constexpr yaml::Range kCentre{1e-6, 1e6, true, "1e-6 to 1e6"};
   yaml::Map map(document, "error families");
   map.text("source", "");
   std::vector<ErrorFamily> families;
@@ -27,15 +28,17 @@ std::vector<ErrorFamily> read_error_families(const yaml::Node& document) {
                         .models = item.integer("models", 1, kMost),
                         .rows = item.integer("rows", 1, kMost),
                         .factor = item.number("factor", kFactor),
-                        .median = item.number("median", yaml::kNotNegative)});
+                        .median = item.number("median", yaml::kNotNegative),
+                        .centre = item.number("centre", kCentre, 1)});
     item.finish();
   }
   map.finish();
   return families;
 }
 
-std::vector<ErrorFamily> shipped_error_families(const Folders& folders) {
-  const std::filesystem::path file = folders.shipped / "platforms" / "errors" / "measured-runs.yaml";
+std::vector<ErrorFamily> shipped_error_families(const Folders& folders, bool framework) {
+  const std::filesystem::path file =
+      folders.shipped / "platforms" / "errors" / (framework ? "measured-runs.yaml" : "without-framework.yaml");
   std::error_code failure;
   return std::filesystem::exists(file, failure) ? read_error_families(read_document(folders, file))
                                                 : std::vector<ErrorFamily>{};
@@ -46,7 +49,8 @@ std::string error_families_text(const std::vector<ErrorFamily>& families) {
   for (const ErrorFamily& family : families) {
     text += "  - {name: \"" + family.name + "\", models: " + std::to_string(family.models) +
             ", rows: " + std::to_string(family.rows) + ", factor: " + to_digits(family.factor, 4) +
-            ", median: " + to_digits(family.median, 3) + "}\n";
+            ", median: " + to_digits(family.median, 3) +
+            (family.centre == 1 ? "" : ", centre: " + to_digits(family.centre, 4)) + "}\n";
   }
   return text;
 }

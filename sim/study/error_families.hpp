@@ -19,11 +19,13 @@ struct ErrorFamily {
   double factor =
       1; ///< nine of ten measurements of another model lie within prediction / factor and prediction * factor
   double median = 0; ///< the median absolute error
+  double centre = 1; ///< measurements lie round so many times the prediction, which is then what the factor is of
 };
 
 /// What a run is, as far as families go.
 struct FamilyTraits {
-  bool time = true;     ///< of a time, or of a rate; else of memory
+  bool time = true;     ///< of a time, or of a rate; else of memory, or of power
+  bool power = false;
   bool mixture = false; ///< of experts
   bool several_nodes = false;
   std::string_view framework; ///< its recipe
@@ -32,11 +34,12 @@ struct FamilyTraits {
 /// The names of the families that a run belongs to, from the narrowest to the widest.
 std::vector<std::string> families_of(const FamilyTraits& traits);
 
-/// Reads a list of families, `families: [{name, models, rows, factor, median}]`. Throws InputError.
+/// Reads a list of families, `families: [{name, models, rows, factor, median, centre}]`. Throws InputError.
 std::vector<ErrorFamily> read_error_families(const yaml::Node& document);
 
-/// Those shipped: platforms/errors/measured-runs.yaml; none where there is no such file.
-std::vector<ErrorFamily> shipped_error_families(const Folders& folders);
+/// Those shipped, of studies that name a framework's recipe, platforms/errors/measured-runs.yaml, or of those that name
+/// none, platforms/errors/without-framework.yaml; none where there is no such file.
+std::vector<ErrorFamily> shipped_error_families(const Folders& folders, bool framework = true);
 
 /// The text of such a file.
 std::string error_families_text(const std::vector<ErrorFamily>& families);

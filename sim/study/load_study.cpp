@@ -529,9 +529,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   if (const Infeasible* reason = std::get_if<Infeasible>(&cost)) {
     throw InputError(map.where("cost_model"), reason->reason);
   }
-  if (!study.training.framework.empty()) {
-    study.error_families = shipped_error_families(folders);
-  }
+  study.error_families = shipped_error_families(folders, !study.training.framework.empty());
   map.find("sweep"); // load_sweep() reads it
   map.finish();
   study.cost =

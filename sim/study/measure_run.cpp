@@ -122,8 +122,21 @@ void add_comparisons(StudyCosts& costs, const TaskGraph& graph, bool from_empty,
   }
 }
 
+// Whether measured runs tell how far off this one may be: they are of transformers, priced by shapes of kernels.
+bool is_like_measured(const Study& study, const Run& run) {
+  const auto& operators = study.model->operators;
+  return std::any_of(operators.begin(), operators.end(),
+                     [](const Operator& op) { return op.kind == KernelKind::attention; }) &&
+         std::all_of(run.cost_basis.begin(), run.cost_basis.end(), [](const CostBasis& basis) {
+           return basis.main() == CostSource::fits || basis.main() == CostSource::roofline;
+         });
+}
+
 // The range of its time by measured runs of its family.
 void add_expected(const Study& study, Run& run) {
+  if (!is_like_measured(study, run)) {
+    return;
+  }
   const auto is_expert = [](const Operator& op) { return op.active < 1; };
   const auto& nodes_of = study.platform.devices;
   const bool several = std::any_of(nodes_of.begin(), nodes_of.end(),
@@ -134,8 +147,10 @@ void add_expected(const Study& study, Run& run) {
                         .several_nodes = several,
                         .framework = study.training.framework});
   if (family) {
-    run.expected = RunExpected{run.metrics.iteration / family->factor, run.metrics.iteration * family->factor,
-                               family->name, family->models, family->median};
+    const Seconds centre = run.metrics.iteration * family->centre;
+    run.expected = RunExpected{centre / family->factor, centre * family->factor,
+                               family->name + (study.training.framework.empty() ? ", predicted without a framework" : ""),
+                               family->models, family->median};
   }
 }
 

@@ -71,6 +71,12 @@ void take_framework(yaml::Node& study, const Folders& folders) {
   if (name == nullptr) {
     return;
   }
+  if (name->text == kNoFramework) {
+    yaml::Node plain = *training;
+    yaml::erase(plain, {"framework"});
+    yaml::set(study, "training", plain);
+    return;
+  }
   yaml::Node taken = find_framework(folders, yaml::scalar(*name, "framework"), name->where).training;
   const yaml::Node* parallel = training->find("parallel");
   if (parallel == nullptr) {

@@ -24,6 +24,9 @@ struct TakenConfig {
 /// does.
 TakenConfig take_config(yaml::Node& study, const ConfigContext& context);
 
+/// The value of `training.framework` that stands for no recipe.
+inline constexpr std::string_view kNoFramework = "none";
+
 /// The recipe of that name, shipped or a file. Throws InputError where there is no such recipe, and read_framework()'s.
 FrameworkRecipe find_framework(const Folders& folders, const std::string& name, const Where& where);
 inline constexpr std::string_view kFrameworksFolder = "workloads/frameworks"; ///< among the shipped data
