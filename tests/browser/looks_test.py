@@ -197,6 +197,20 @@ def test_keys(browser, page):
     assert row[0] == "block" and row[1], row
 
 
+def test_moment(browser, page):
+    """A key on the timeline shows on the picture of the plan what each device does at that moment."""
+    browser.resize(1280, 900)
+    browser.open(page)
+    framed = "return [...document.querySelectorAll('.cluster .now')].filter(one => one.style.stroke && one.style.stroke !== 'none').length"
+    browser.run("document.querySelector('.cluster, .nodes, [id^=s] .drawn').scrollIntoView()")
+    draw_all(browser)
+    browser.wait("the plan", "const left = document.querySelector('.cluster .now'); document.querySelector('.timelines').scrollIntoView(); return left && document.querySelector('canvas')")
+    assert browser.run(framed) == 0
+    browser.driver.find_element("css selector", "canvas").send_keys("n")
+    assert browser.run(framed) > 0
+    assert "framed in the colour" in browser.run("return document.querySelector('.cluster .note').textContent")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="stagecraft-looks-") as folder, Browser() as browser:
         pages = make_pages(folder)
@@ -207,6 +221,7 @@ def main():
             except AssertionError as failure:
                 failures.append(str(failure))
         test_keys(browser, pages["compare"])
+        test_moment(browser, pages["compare"])
         assert not failures, "\n".join(failures)
         print("every page is whole at every size, and axe-core finds nothing")
 

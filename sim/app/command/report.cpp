@@ -106,7 +106,7 @@ bool may_be_copied(const fs::path& file) {
 
 // Puts a copy of the file into the link, or says why there is none. `room`: bytes that the page still takes.
 void add_copy(const fs::path& file, std::uintmax_t& room, PageLink& link) {
-  constexpr std::uintmax_t kMost = 64 * 1024; // of one file
+  constexpr std::uintmax_t kMost = 64UL * 1024; // of one file
   if (!may_be_copied(file)) {
     return;
   }
@@ -164,7 +164,7 @@ void add(Page& page, DocumentPage document, const fs::path& file, bool alone, co
     page.sections.push_back(std::move(section));
   }
   document.inputs.push_back(file.string());
-  constexpr std::uintmax_t kRoom = 512 * 1024; // bytes of copies on one page
+  constexpr std::uintmax_t kRoom = 512UL * 1024; // bytes of copies on one page
   std::uintmax_t room = kRoom;
   for (const PageLink& one : page.inputs) {
     room -= std::min<std::uintmax_t>(room, one.copy ? one.copy->size() : 0);

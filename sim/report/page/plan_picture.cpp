@@ -259,10 +259,10 @@ private:
     }
     const json& layout = stages.empty() ? stages : object_at(stages.front(), "layout");
     if (layout.is_object() && whole_at(layout, "tensor", 1) > 1) {
-      all.push_back("Parts of a copy exchange partial results within every layer.");
+      all.emplace_back("Parts of a copy exchange partial results within every layer.");
     }
     if (layout.is_object() && whole_at(layout, "data", 1) > 1) {
-      all.push_back("Copies of a stage add up their gradients once a step.");
+      all.emplace_back("Copies of a stage add up their gradients once a step.");
     }
     return all;
   }

@@ -409,7 +409,11 @@ const Timelines = (() => {
         else if (this.drag) this.move(x);
         else if (event.pointerType !== "touch") this.show(event);
       });
-      canvas.addEventListener("pointerleave", (event) => event.pointerType === "touch" || Tip.hide()); // a tap's tip stays
+      canvas.addEventListener("pointerleave", (event) => {
+        if (event.pointerType === "touch") return; // a tap's tip stays
+        Tip.hide();
+        dispatchEvent(new CustomEvent("moment", { detail: { said: "", at: null } }));
+      });
       canvas.addEventListener("pointerdown", (event) => {
         if (event.button !== 0) return;
         const x = x_of(event);
@@ -531,6 +535,7 @@ const Timelines = (() => {
       const at = start[this.chosen] * per;
       const moment = seconds(at, told_to((finish[this.chosen] - start[this.chosen]) * per, per));
       this.said.textContent = row.kind === "bars" ? this.describe(this.chosen, row) : this.describe_level(this.chosen, row, moment);
+      if (document.querySelector(".cluster")) this.tell_moment(at + ((finish[this.chosen] - start[this.chosen]) * per) / 2);
       const size = this.view.to - this.view.from;
       if (at < this.view.from || at > this.view.to) this.view.set(at - size / 2, at + size / 2);
       else this.draw();
