@@ -84,38 +84,43 @@ struct FileKind {
   std::vector<Call> calls;
 };
 
-const std::vector<std::string_view> kStudyCommands = {"compare", "explain", "show", "sweep", "judge", "adapt"};
-const std::vector<std::string_view> kModelCommands = {"compare", "plan",  "replay", "explain",
-                                                      "execute", "train", "show"};
+bool is_study(const FileHead& file) { return is_yaml(file) && file.has("model") && !file.has("witness"); }
 
-const std::vector<FileKind>& kinds() {
-  static const std::vector<FileKind> kKinds = {
+std::vector<FileKind> study_kinds() {
+  const std::vector<std::string_view> commands = {"compare", "explain", "show", "sweep", "judge", "adapt"};
+  return {
       {"judge",
        "is a study that judges planners",
        [](const FileHead& file) { return is_yaml(file) && file.has("judge"); },
-       kStudyCommands,
+       commands,
        {{{"judge", "FILE"}, "which planner is best, and by how much"}, {{"show", "FILE"}, "what it asks"}}},
       {"adapt",
        "is a study of training over time",
-       [](const FileHead& file) { return is_yaml(file) && file.has("model") && file.has("adapt"); },
-       kStudyCommands,
+       [](const FileHead& file) { return is_study(file) && file.has("adapt"); },
+       commands,
        {{{"adapt", "FILE"}, "train in a world that changes, adapting or not"},
         {{"compare", "FILE"}, "rank its splits and schedules as the world is at first"}}},
       {"sweep",
        "is a study with axes",
-       [](const FileHead& file) { return is_yaml(file) && file.has("model") && file.has("sweep"); },
-       kStudyCommands,
+       [](const FileHead& file) { return is_study(file) && file.has("sweep"); },
+       commands,
        {{{"sweep", "FILE", "-o", "STEM.sqlite"}, "every combination of its axes"},
         {{"compare", "FILE"}, "rank its splits and schedules, without the axes"},
         {{"show", "FILE"}, "what it asks"}}},
       {"study",
        "is a study",
-       [](const FileHead& file) { return is_yaml(file) && file.has("model"); },
-       kStudyCommands,
+       is_study,
+       commands,
        {{{"compare", "FILE"}, "rank its splits and schedules"},
         {{"explain", "FILE"}, "what holds the winner back"},
         {{"show", "FILE"}, "what it asks"},
         {{"compare", "FILE", "-o", "STEM.html"}, "the same as a page"}}},
+  };
+}
+
+std::vector<FileKind> model_and_platform_kinds() {
+  const std::vector<std::string_view> commands = {"compare", "plan", "replay", "explain", "execute", "train", "show"};
+  return {
       {"platform",
        "is a platform",
        [](const FileHead& file) { return is_yaml(file) && file.has("nodes"); },
@@ -133,7 +138,7 @@ const std::vector<FileKind>& kinds() {
          return (is_yaml(file) && (file.has("layers") || file.has("blocks"))) || file.suffix == ".onnx" ||
                 (file.suffix == ".json" && (file.has("model_type") || file.has("architectures")));
        },
-       kModelCommands,
+       commands,
        {{{"show", "FILE"}, "what it is made of, and on which devices it fits"},
         {{"compare", "FILE", "--platform", "dgx-h100"}, "rank its splits and schedules on a cluster"},
         {{"compare", "FILE", "--platform", "4 x dgx-h100", "--save-study", "study.yaml"},
@@ -144,7 +149,7 @@ const std::vector<FileKind>& kinds() {
       {"profile",
        "is a model with measured times",
        [](const FileHead& file) { return file.suffix == ".txt" && file.text.find(" -- ") != std::string::npos; },
-       kModelCommands,
+       commands,
        {{{"show", "FILE"}, "what it is made of"},
         {{"compare", "FILE", "--devices", "4", "--bandwidth", "12 GB/s"},
          "rank its splits on four devices like the one it was measured on"}}},
@@ -153,8 +158,13 @@ const std::vector<FileKind>& kinds() {
        [](const FileHead& file) {
          return file.suffix == ".json" && (file.has("maxFPGAs") || file.has("maxMemoryPerDevice"));
        },
-       kModelCommands,
+       commands,
        {{{"compare", "FILE"}, "rank its splits and schedules"}, {{"show", "FILE"}, "what it is made of"}}},
+  };
+}
+
+std::vector<FileKind> other_kinds() {
+  return {
       {"run",
        "is a run that `execute` carried out",
        [](const FileHead& file) { return is_results(file) && file.has("executed"); },
@@ -208,6 +218,16 @@ const std::vector<FileKind>& kinds() {
        {{{"validate", "FILE"}, "where it holds measured runs: how far off predictions are"},
         {{"check", "FILE"}, "where it holds a schedule: can it run?"}}},
   };
+}
+
+const std::vector<FileKind>& kinds() {
+  static const std::vector<FileKind> kKinds = [] {
+    std::vector<FileKind> all = study_kinds();
+    for (std::vector<FileKind> more : {model_and_platform_kinds(), other_kinds()}) {
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }();
   return kKinds;
 }
 
