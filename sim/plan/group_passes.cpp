@@ -103,7 +103,7 @@ private:
         axis = one.axis;
       }
     }
-    if (sent.value + returned.value == 0) {
+    if (sent.value == 0 && (axis == Axis::context || returned.value == 0)) {
       compute(seconds);
       return;
     }
