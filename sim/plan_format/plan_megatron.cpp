@@ -92,8 +92,9 @@ std::string of_training(const MegatronArguments& arguments) {
   }
   if (arguments.has("fp8-format")) {
     const std::string recipe = arguments.has("fp8-recipe") ? arguments.text("fp8-recipe") : "delayed";
-    const bool known =
-        std::any_of(kFp8Recipes.begin() + 1, kFp8Recipes.end(), [&](const Fp8Row& row) { return row.name == recipe; });
+    const bool known = std::any_of(kFp8Recipes.begin() + 1, kFp8Recipes.end(), [&](const Fp8Row& row) {
+      return row.name == recipe && row.gathers;
+    }); // all but torchao's
     note += known ? "; training.fp8: " + recipe + " says what --fp8-format does"
                   : "; not taken over: --fp8-recipe " + excerpt(recipe);
   }

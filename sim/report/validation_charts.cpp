@@ -128,6 +128,28 @@ Chart ranking_chart(const std::string& contest, Rows rows, const std::string& me
           .choice = "contest"};
 }
 
+// Predicted ratios of runs that differ in one setting against measured ones.
+Chart what_ifs_chart(const std::vector<WhatIf>& pairs) {
+  Chart chart{.name = "what-ifs",
+              .title = "Ratios of runs that differ in one setting",
+              .x = {.title = "measured ratio", .logarithmic = true},
+              .y = {.title = "predicted ratio", .logarithmic = true}};
+  std::map<std::string, ChartSeries> series;
+  double low = 1, high = 1;
+  for (const WhatIf& pair : pairs) {
+    ChartSeries& of_table = series.try_emplace(pair.group, ChartSeries{pair.group, Look::points, {}}).first->second;
+    of_table.marks.push_back(
+        {.x = pair.measured, .y = pair.predicted, .text = pair.before + " to " + pair.after + ": " + pair.setting});
+    low = std::min({low, pair.measured, pair.predicted});
+    high = std::max({high, pair.measured, pair.predicted});
+  }
+  for (auto& [table, of_table] : series) {
+    chart.series.push_back(std::move(of_table));
+  }
+  chart.series.push_back({"as measured", Look::guide, {{.x = low, .y = low}, {.x = high, .y = high}}});
+  return chart;
+}
+
 } // namespace
 
 std::vector<Chart> charts_of(const Validation& validation) {
@@ -148,6 +170,9 @@ std::vector<Chart> charts_of(const Validation& validation) {
         charts.push_back(ranking_chart(name, rows, metric));
       }
     }
+  }
+  if (!validation.what_ifs.empty()) {
+    charts.push_back(what_ifs_chart(validation.what_ifs));
   }
   return charts;
 }

@@ -136,10 +136,7 @@ std::string to_text(const std::vector<WhatIf>& pairs, const std::vector<Ranking>
   if (!rankings.empty()) {
     text += (text.empty() ? "" : "\n") + to_text(table_of(rankings), color);
   }
-  for (const std::string& sentence : sentences_of(pairs, rankings)) {
-    text += "\n" + sentence;
-  }
-  return text.empty() ? text : text + "\n";
+  return text;
 }
 
 std::string to_csv(const std::vector<WhatIf>& pairs) {

@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMostLayers = 10'000, kMostDevices = 1024, kMostSamples = 1 << 24;
 constexpr double kGiga = 1e9, kMega = 1e6;
+constexpr yaml::Range kAmount{0, 1e15, true, "0 to 1e15"};
 
 const yaml::Node& value_at(const yaml::Node& map, const std::string& key, const std::string& what) {
   const yaml::Node* found = map.find(key);
@@ -184,9 +185,7 @@ std::vector<SailorAmounts> SailorData::amounts(const SailorPlan& plan, int devic
   std::vector<SailorAmounts> amounts;
   const yaml::Node& of_degree = value_at(model, std::to_string(devices), "tensor degree");
   for (const yaml::Node* layer : layers_of(of_degree, plan)) {
-    const auto elements = [&](const char* key) {
-      return yaml::number(value_at(*layer, key, "amount"), key, yaml::kNotNegative);
-    };
+    const auto elements = [&](const char* key) { return yaml::number(value_at(*layer, key, "amount"), key, kAmount); };
     amounts.push_back({elements("params_floats"), elements("act_mem_floats"), elements("act_output_floats")});
   }
   return amounts;

@@ -258,8 +258,12 @@ std::string why_not(const SailorPlan& plan) {
   if (plan.stages.back().last < 2) {
     return "it has no layer between the first and the last";
   }
-  const int at_a_time = plan.micro_batch * static_cast<int>(first.replicas.size());
-  return plan.global_batch % at_a_time != 0 ? "its batch is no multiple of micro-batch x replicas" : "";
+  constexpr int kMost = 1 << 16;
+  const auto at_a_time = static_cast<long>(plan.micro_batch) * static_cast<long>(first.replicas.size());
+  if (plan.global_batch % at_a_time != 0) {
+    return "its batch is no multiple of micro-batch x replicas";
+  }
+  return plan.global_batch / at_a_time > kMost ? "it has more than 65,536 micro-batches" : "";
 }
 
 } // namespace

@@ -268,6 +268,7 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   validation.noise = noise_of(asked.rows);
   validation.what_ifs = what_ifs_of(compared, validation.noise);
   validation.rankings = rankings_of(compared);
+  validation.notes = sentences_of(validation.what_ifs, validation.rankings);
   return validation;
 }
 

@@ -175,8 +175,10 @@ private:
     }
     if (given_.has("fp8-format")) {
       const std::string recipe = given_.has("fp8-recipe") ? given_.text("fp8-recipe") : "delayed";
-      const std::vector<std::string> known = names_of(kFp8Recipes);
-      if (std::find(known.begin() + 1, known.end(), recipe) != known.end()) {
+      const bool known = std::any_of(kFp8Recipes.begin(), kFp8Recipes.end(), [&](const Fp8Row& row) {
+        return row.name == recipe && row.gathers; // all but torchao's
+      });
+      if (known) {
         draft_.set("fp8", recipe, given_.where("fp8-format"));
       } else {
         draft_.leave(given_.written("fp8-recipe") + " " + excerpt(recipe));
