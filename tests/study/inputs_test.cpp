@@ -162,8 +162,12 @@ TEST_CASE("N x NAME is a platform of so many nodes", "[study][platform]") {
   REQUIRE(three.devices.size() == 24);
   CHECK(three.nodes.size() == 3);
   CHECK(three.name == "3 x dgx-h100");
-  CHECK(on("3xdgx-h100").platform == three);
-  CHECK(on("3x dgx-h100").platform == three);
+  for (const char* short_form : {"3xdgx-h100", "3x dgx-h100", "3 X dgx-h100"}) {
+    const Platform again = on(short_form).platform;
+    CHECK(again.name == three.name);
+    CHECK(again.devices == three.devices);
+    CHECK(again.links == three.links);
+  }
   // The shipped cluster is four of the same node on the same network.
   const Platform four = on("4 x dgx-h100").platform;
   const Platform cluster = on("dgx-h100-cluster").platform;

@@ -166,10 +166,11 @@ ExitStatus run(const ExplainCommand& options) {
   }
   GivenStudy given = study_of_model(options.model, settings_of(options.settings, options.model));
   add_given_files(options.run, given.inputs);
+  const Prepared one = replay_given(options.run, given.study);
   if (!options.output.quiet) {
     remark_note(plain_training_note(given.study, settings_of(options.settings, options.model)));
   }
-  return tell_prepared(options.output, given.study, replay_given(options.run, given.study), std::move(given.inputs));
+  return tell_prepared(options.output, given.study, one, std::move(given.inputs));
 }
 
 } // namespace

@@ -71,10 +71,10 @@ std::string folded_sentence(const Run& run) {
 ExitStatus run(const ReplayCommand& options) {
   GivenStudy given = study_of_model(options.model, settings_of(options.settings, options.model));
   const Study& study = given.study;
+  const Prepared one = replay_given(options.run, study);
   if (!options.output.quiet) {
     remark_note(plain_training_note(study, settings_of(options.settings, options.model)));
   }
-  const Prepared one = replay_given(options.run, study);
   add_given_files(options.run, given.inputs);
   const RunOrigin origin{study.model->name, study.platform.name, std::move(given.inputs)};
   if (!one.run.feasible) {
