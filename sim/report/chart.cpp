@@ -321,8 +321,8 @@ Figure figure_of(const Chart& chart) {
   const ColorScale scale(chart);
   for (const ChartLine& line : chart.lines) {
     figure.commands += "set arrow from " + number(line.x) + ", graph 0 to " + number(line.x) +
-                       ", graph 1 nohead dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
-                       number(line.x) + ", graph 1 offset 0.3,-0.6 font ',9'\n";
+                       ", graph 1 nohead front dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
+                       number(line.x) + ", graph 0.04 offset 0.5,0 front font ',9'\n";
   }
   if (cells) {
     figure.commands += color_commands(chart, scale);
