@@ -93,6 +93,9 @@ std::string draw(const Figure& figure, const std::filesystem::path& folder) {
             on_one_line(one.title.empty() ? figure.title : one.title) + "\n" + one.rows;
   }
   write_file(folder / (figure.name + ".dat"), data);
+  if (!figure.csv.empty()) {
+    write_file(folder / (figure.name + ".csv"), figure.csv);
+  }
   write_file(folder / (figure.name + ".gp"), to_gnuplot(figure));
   constexpr double kSeconds = 60;
   const CommandAnswer answer = run_command({{"gnuplot", figure.name + ".gp"}, folder, kSeconds}, "");

@@ -15,7 +15,8 @@ struct Series {
   std::string rows;  ///< lines of columns, made by figure_row()
 };
 
-/// One picture, and its files: NAME.svg and NAME.pdf, and beside them NAME.gp, which draws them, and NAME.dat.
+/// One picture, and its files: NAME.svg and NAME.pdf, and beside them NAME.gp, which draws them, NAME.dat, and NAME.csv
+/// for other programs, where it has one.
 struct Figure {
   std::string name;
   std::string title;
@@ -23,6 +24,7 @@ struct Figure {
   std::string commands; ///< gnuplot commands, run after those of the common style
   std::vector<Series> series;
   int width = 720, height = 440; ///< pixels
+  std::string csv = {};          ///< what it shows, with names in place of positions
 };
 
 /// A line of data; numbers with six digits.

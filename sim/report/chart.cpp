@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/base/csv.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/terminal.hpp"
 
@@ -261,6 +262,28 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// The marks as CSV: a line for each, with the names of axes that have names.
+std::string csv_of(const Chart& chart) {
+  const auto place = [](const ChartAxis& axis, double at) {
+    const auto number = static_cast<std::size_t>(std::max(0.0, at));
+    return axis.names.empty() ? csv_cell(at)
+                              : csv_cell(number < axis.names.size() ? axis.names[number] : std::string());
+  };
+  const auto figure = [](double value) { return std::isfinite(value) ? csv_cell(value) : std::string(); };
+  const auto title = [](const ChartAxis& axis, const char* otherwise) {
+    return csv_cell(axis.title.empty() ? std::string(otherwise) : axis.title);
+  };
+  std::string csv = "series," + title(chart.x, "x") + "," + title(chart.y, "y") + ",begin,low,high," +
+                    csv_cell(chart.value.empty() ? std::string("value") : chart.value) + "\n";
+  for (const ChartSeries& series : chart.series) {
+    for (const Mark& mark : series.marks) {
+      csv += csv_cell(series.name) + "," + place(chart.x, mark.x) + "," + place(chart.y, mark.y) + "," +
+             figure(mark.begin) + "," + figure(mark.low) + "," + figure(mark.high) + "," + figure(mark.value) + "\n";
+    }
+  }
+  return csv;
+}
+
 std::string title_with_note(const Chart& chart) {
   std::string title = gnuplot_text(chart.title);
   for (const std::string& line : lines_of(chart.note)) {
@@ -321,8 +344,8 @@ Figure figure_of(const Chart& chart) {
   const ColorScale scale(chart);
   for (const ChartLine& line : chart.lines) {
     figure.commands += "set arrow from " + number(line.x) + ", graph 0 to " + number(line.x) +
-                       ", graph 1 nohead dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
-                       number(line.x) + ", graph 1 offset 0.3,-0.6 font ',9'\n";
+                       ", graph 1 nohead front dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
+                       number(line.x) + ", graph 0.04 offset 0.5,0 front font ',9'\n";
   }
   if (cells) {
     figure.commands += color_commands(chart, scale);
@@ -330,6 +353,7 @@ Figure figure_of(const Chart& chart) {
   if (bars || cells) {
     figure.height = std::max(kLeastHeight, kMargins + kPerName * static_cast<int>(chart.y.names.size()));
   }
+  figure.csv = csv_of(chart);
   figure.height += slanted_height(chart.x);
   figure.width += beside_width(chart.y);
   for (const ChartSeries& series : chart.series) {

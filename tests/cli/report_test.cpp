@@ -66,6 +66,7 @@ TEST_CASE("report draws figures for papers, with script and data beside them", "
   CHECK_THAT(told.err, Catch::Contains("figures/utilization.svg"));
   CHECK_THAT(shop.read("figures/utilization.gp"), Catch::Contains("set output 'utilization.pdf'"));
   CHECK(shop.read("figures/utilization.dat").find('\n') != std::string::npos);
+  CHECK_THAT(shop.read("figures/utilization.csv"), Catch::StartsWith("series,share of the iteration [%],y,"));
   if (told.err.find("drawn: figures/utilization.svg") != std::string::npos) {
     CHECK_THAT(shop.read("figures/utilization.svg"), Catch::Contains("</svg>"));
     CHECK_THAT(shop.read("figures/utilization.pdf"), Catch::StartsWith("%PDF"));

@@ -184,6 +184,8 @@ TEST_CASE("a waterfall adds up to its whole", "[report][answer]") {
   CHECK(marks[0].color != marks[1].color); // work, and what is lost
   // gnuplot draws the bar from where it begins.
   CHECK(figure_of(chart).series.at(0).rows.find("2.5 1 2 2.5") != std::string::npos);
+  // And for other programs the same with names.
+  CHECK(figure_of(chart).csv == "series,[s],y,begin,low,high,value\n,2,a,0,,,\n,2.5,c,2,,,\n,2.5,whole,0,,,\n");
 }
 
 TEST_CASE("the picture of a plan has its stages, how full memory is, and how long links carry data",

@@ -80,7 +80,7 @@ const Cluster = (() => {
     const list = element(parent, "ul", "", { class: "links" });
     for (const kind of used) {
       const line = element(list, "li");
-      const name = element(line, "span", `${kind.name.replaceAll("device", "GPU")}, ${kind.bandwidth}`, { class: "link-name" });
+      const name = element(line, "span", `${kind.name}, ${kind.bandwidth}`, { class: "link-name" });
       if (kind.carries) element(name, "span", `; ${kind.carries}`, { class: "carries" });
       if (kind.in_use !== null) {
         const gauge = element(line, "span", "", { class: "gauge" });
@@ -89,7 +89,7 @@ const Cluster = (() => {
       }
       kind.links.forEach((link) => places.links.set(link, line));
     }
-    if (idle.length) element(list, "li", `carry nothing: ${idle.map((kind) => kind.name.replaceAll("device", "GPU")).join(", ")}`, { class: "idle" });
+    if (idle.length) element(list, "li", `carry nothing: ${idle.map((kind) => kind.name).join(", ")}`, { class: "idle" });
   }
 
   /** Puts the picture of a plan into `parent`; returns what draws it anew in the colours of the moment. */
