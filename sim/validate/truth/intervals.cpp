@@ -48,6 +48,9 @@ public:
   // How far off predictions of a family are expected to be, without what these models say: the mean of its models'
   // median scores and of the next wider family's, which counts as some models.
   double spread(const std::vector<std::string>& families, const std::set<std::string>& without) const {
+    if (models() < kTold) {
+      return 1;
+    }
     double spread = 0;
     for (auto family = families.rbegin(); family != families.rend(); ++family) {
       const auto [sum, count] = sum_of(medians_.at(*family), without);
