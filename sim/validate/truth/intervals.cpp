@@ -13,6 +13,7 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::size_t kTold = 20;     // models of all families below which these are not told apart
 constexpr std::size_t kNamed = 3;     // models whose errors tell how far off others of their family are
 constexpr double kWideWeight = 2;     // of the wider family, in models
 constexpr double kLeastSpread = 1e-6; // predictions without an error would have no width
@@ -42,15 +43,19 @@ public:
 
   std::size_t models() const { return rows_of_.size(); }
   std::size_t models_of(const std::string& family) const { return medians_.at(family).size(); }
+  bool tells(std::size_t models_of_family) const { return models() >= kTold && models_of_family >= kNamed; }
 
   // How far off predictions of a family are expected to be, without what these models say: the mean of its models'
   // median scores and of the next wider family's, which counts as some models.
   double spread(const std::vector<std::string>& families, const std::set<std::string>& without) const {
+    if (models() < kTold) {
+      return 1;
+    }
     double spread = 0;
     for (auto family = families.rbegin(); family != families.rend(); ++family) {
       const auto [sum, count] = sum_of(medians_.at(*family), without);
       const bool widest = family == families.rbegin();
-      if (widest ? count > 0 : count >= static_cast<double>(kNamed)) {
+      if (widest ? count > 0 : tells(static_cast<std::size_t>(count))) {
         spread = widest ? sum / count : (sum + kWideWeight * spread) / (count + kWideWeight);
       }
     }
@@ -61,7 +66,7 @@ public:
   const std::string& named(const std::vector<std::string>& families, const std::string& without) const {
     const auto found = std::find_if(families.begin(), families.end(), [&](const std::string& family) {
       const MedianByModel& of = medians_.at(family);
-      return of.size() - of.count(without) >= kNamed;
+      return tells(of.size() - of.count(without));
     });
     return found == families.end() ? families.back() : *found;
   }
@@ -140,7 +145,7 @@ std::vector<ErrorFamily> error_families_of(const std::vector<ScoredPrediction>& 
   for (const auto& [name, one] : one_of) {
     const Pool& pool = pools.at(one->families.back());
     if (static_cast<int>(pool.models()) < kLeastModels ||
-        (name != one->families.back() && pool.models_of(name) < kNamed)) {
+        (name != one->families.back() && !pool.tells(pool.models_of(name)))) {
       continue;
     }
     const auto from = std::find(one->families.begin(), one->families.end(), name);

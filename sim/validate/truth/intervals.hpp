@@ -28,8 +28,9 @@ struct PredictionInterval {
 /// two-layer hierarchical models"; each model weighs the same). The score is |log(measured / predicted)| over the
 /// spread expected of the case (Lei et al. 2018, "Distribution-free predictive inference for regression", 5.2): the
 /// mean of the median scores of its family's models, and of the wider family's, which counts as two models. The spread
-/// knows neither the model predicted nor the one whose score it divides. The widest family needs nine other models:
-/// with fewer, no finite interval holds 90 %.
+/// knows neither the model predicted nor the one whose score it divides. Below a widest family of fewer than twenty
+/// models scores are not divided. The widest family needs nine other models: with fewer, no finite interval holds 90
+/// %.
 std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions);
 
 /// Of each family with three models and more, and of the widest, how far off its predictions are: what intervals_of()
