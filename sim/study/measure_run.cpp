@@ -122,19 +122,16 @@ void add_comparisons(StudyCosts& costs, const TaskGraph& graph, bool from_empty,
   }
 }
 
-// Whether measured runs tell how far off this one may be: they are of transformers, priced by shapes of kernels.
-bool is_like_measured(const Study& study, const Run& run) {
-  const auto& operators = study.model->operators;
-  return std::any_of(operators.begin(), operators.end(),
-                     [](const Operator& op) { return op.kind == KernelKind::attention; }) &&
-         std::all_of(run.cost_basis.begin(), run.cost_basis.end(), [](const CostBasis& basis) {
-           return basis.main() == CostSource::fits || basis.main() == CostSource::roofline;
-         });
+// Whether measured runs tell how far off this one may be: they are priced by shapes of kernels.
+bool is_like_measured(const Run& run) {
+  return std::all_of(run.cost_basis.begin(), run.cost_basis.end(), [](const CostBasis& basis) {
+    return basis.main() == CostSource::fits || basis.main() == CostSource::roofline;
+  });
 }
 
 // The range of its time by measured runs of its family.
 void add_expected(const Study& study, Run& run) {
-  if (!is_like_measured(study, run)) {
+  if (!is_like_measured(run)) {
     return;
   }
   const auto is_expert = [](const Operator& op) { return op.active < 1; };

@@ -86,6 +86,7 @@ std::vector<ErrorFamily> families_without_recipes(std::vector<ScoredPrediction> 
     one.predicted *= centre;
   }
   std::vector<ErrorFamily> families = error_families_of(scored);
+  std::erase_if(families, [](const ErrorFamily& family) { return family.name.find(" by ") != std::string::npos; });
   for (ErrorFamily& family : families) {
     family.centre = centre;
   }

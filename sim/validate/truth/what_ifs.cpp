@@ -121,14 +121,14 @@ std::string machine_and_model(const TruthRow& row) {
 struct MeasuredPlan {
   const TruthRow* row = nullptr;
   double measured = 0, predicted = 0; // s of an iteration
-  double tokens = 1;                  // of an iteration
+  double tokens = 1;                  // of an iteration; of a model of images its samples
 
   double measured_each() const { return measured / tokens; }
   double predicted_each() const { return predicted / tokens; }
 };
 
 bool of_whole_iterations(const TruthMetric& metric) {
-  return metric.is_time && (metric.falls_with_time || metric.name == "iteration_seconds");
+  return metric.is_time && (metric.falls_with_time || metric.key == "iteration_seconds");
 }
 
 // Each configuration once, in order: the median of its measurements, of the first metric that it has.
@@ -142,7 +142,9 @@ std::vector<MeasuredPlan> configurations_of(const std::vector<ComparedRun>& runs
     }
     const auto [place, is_new] = places.try_emplace(configuration_of(*one.row), configurations.size());
     if (is_new) {
-      configurations.push_back({one.row, 0, one.run.iteration, one.run.tokens_per_second * one.run.iteration});
+      const PredictedRun& run = one.run;
+      const double each = run.tokens_per_second > 0 ? run.tokens_per_second : run.samples_per_second; // images
+      configurations.push_back({one.row, 0, run.iteration, each * run.iteration});
       measured.emplace_back();
     }
     if (configurations[place->second].row->known == one.row->known) {
