@@ -241,7 +241,8 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
       continue;
     }
     const auto& run = std::get<PredictedRun>(predictions[*study]);
-    auto& rows_of = is_calibrated(one.row, calibrated) ? validation.calibration : validation.rows;
+    const bool timed = one.row.known->is_time || one.row.known->name == "average_power";
+    auto& rows_of = timed && is_calibrated(one.row, calibrated) ? validation.calibration : validation.rows;
     rows_of.push_back({.case_name = one.row.case_name,
                        .metric = std::string(one.row.known->key),
                        .group = one.row.set,
