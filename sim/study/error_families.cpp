@@ -11,8 +11,7 @@ std::vector<std::string> families_of(const FamilyTraits& traits) {
   const std::string figure = traits.power ? "power of " : traits.time ? "times of " : "memory of ";
   const std::string kind = figure + (traits.mixture ? "mixtures" : "dense models");
   const std::string nodes = kind + (traits.several_nodes ? " on several nodes" : " on one node");
-  return {nodes + " by " + std::string(traits.framework), nodes, kind,
-          figure + "all models"};
+  return {nodes + " by " + std::string(traits.framework), nodes, kind, figure + "all models"};
 }
 
 std::vector<ErrorFamily> read_error_families(const yaml::Node& document) {

@@ -24,7 +24,7 @@ struct ErrorFamily {
 
 /// What a run is, as far as families go.
 struct FamilyTraits {
-  bool time = true;     ///< of a time, or of a rate; else of memory, or of power
+  bool time = true; ///< of a time, or of a rate; else of memory, or of power
   bool power = false;
   bool mixture = false; ///< of experts
   bool several_nodes = false;

@@ -145,9 +145,10 @@ void add_expected(const Study& study, Run& run) {
                         .framework = study.training.framework});
   if (family) {
     const Seconds centre = run.metrics.iteration * family->centre;
-    run.expected = RunExpected{centre / family->factor, centre * family->factor,
-                               family->name + (study.training.framework.empty() ? ", predicted without a framework" : ""),
-                               family->models, family->median};
+    run.expected =
+        RunExpected{centre / family->factor, centre * family->factor,
+                    family->name + (study.training.framework.empty() ? ", predicted without a framework" : ""),
+                    family->models, family->median};
   }
 }
 

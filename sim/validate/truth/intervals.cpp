@@ -74,7 +74,7 @@ public:
   // By how many times its spread a row of one more model is off with a probability of 10 % at most: each model, the new
   // one too, weighs the same, and the new one's own score might be anything.
   double likely(const std::string& without) const {
-    const double others = static_cast<double>(models() - rows_of_.count(without));
+    const auto others = static_cast<double>(models() - rows_of_.count(without));
     std::vector<std::pair<double, double>> weighted;
     for (const auto& [model, rows] : rows_of_) {
       if (model != without) {

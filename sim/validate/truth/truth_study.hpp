@@ -45,7 +45,8 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const std::filesy
 /// Fills sizes that the row is silent on, where the model of that name was published with them.
 void fill_published_sizes(TruthRow& row);
 
-/// The model of a row that has sizes, `model: …`. Infeasible where the row or its architecture is not known well enough.
+/// The model of a row that has sizes, `model: …`. Infeasible where the row or its architecture is not known well
+/// enough.
 std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_vocabulary);
 
 /// The machine of a row, `platform: …`, with as many devices as the run used. `shipped` as Folders::shipped.

@@ -260,9 +260,8 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   const bool without_recipes = std::any_of(options.settings.begin(), options.settings.end(), [](const Setting& one) {
     return one.key == "training.framework" && one.value == kNoFramework;
   });
-  const std::vector<ErrorFamily> families =
-      add_intervals(validation.rows, scored, shipped_error_families({.study = {}, .shipped = options.shipped}),
-                    without_recipes);
+  const std::vector<ErrorFamily> families = add_intervals(
+      validation.rows, scored, shipped_error_families({.study = {}, .shipped = options.shipped}), without_recipes);
   if (!options.errors.empty()) {
     write_file(options.errors, kErrorsHead + error_families_text(families));
   }

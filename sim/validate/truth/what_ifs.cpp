@@ -75,8 +75,7 @@ constexpr std::array kSettings = {
     SettingColumn{"expert overlap", [](const TruthRow& row) { return row.flag("moe_a2a_overlap"); }},
     SettingColumn{"expert dispatch", [](const TruthRow& row) { return row.flag("dispatcher"); }},
     SettingColumn{"offload", [](const TruthRow& row) { return row.flag("cpu_offload"); }},
-    SettingColumn{"power limit",
-                  [](const TruthRow& row) { return std::to_string(static_cast<int>(row.power_cap)); }},
+    SettingColumn{"power limit", [](const TruthRow& row) { return std::to_string(static_cast<int>(row.power_cap)); }},
     SettingColumn{"captured graphs", [](const TruthRow& row) { return row.flag("cuda_graphs"); }},
     SettingColumn{"attention kernels", [](const TruthRow& row) { return row.flag("attention"); }},
     SettingColumn{"overlapped reduction", [](const TruthRow& row) { return row.flag("overlap_grad_reduce"); }},
@@ -88,7 +87,7 @@ constexpr std::size_t kSequence = 1, kMicroBatch = 2;
 
 // The release that a table's name begins with, as "26.08 NeMo Container"; "" where it names none.
 std::string release_of(const TruthRow& row) {
-  const std::string name = row.table.substr(0, row.table.find(" / "));
+  std::string name = row.table.substr(0, row.table.find(" / "));
   for (std::size_t i = 1; i + 1 < name.size(); ++i) {
     const auto digit = [&](std::size_t at) { return std::isdigit(static_cast<unsigned char>(name[at])) != 0; };
     if (name[i] == '.' && digit(i - 1) && digit(i + 1)) {
