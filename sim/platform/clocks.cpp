@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
-#include "sim/platform/kernel_fits.hpp"
-#include "sim/platform/platform.hpp"
+#include "sim/platform/scale_device.hpp"
 
 namespace stagecraft {
 namespace {
@@ -22,24 +20,6 @@ std::string name_under(const DeviceType& type, Watts cap) {
 
 // The part of its bandwidth that memory reaches at a clock.
 double memory_at(const Clocks& clocks, double clock) { return std::min(1.0, clock / clocks.memory_clock); }
-
-void slow_down(DeviceType& type, double arithmetic, double memory) {
-  for (auto& by_precision : type.rates) {
-    for (auto& rate : by_precision) {
-      rate = rate ? std::optional(*rate * arithmetic) : rate;
-    }
-  }
-  type.memory_bandwidth = type.memory_bandwidth * memory;
-  if (type.fits) {
-    KernelFits fits = *type.fits;
-    FitScale scale = fits.scale.value_or(FitScale{});
-    scale.flops *= arithmetic;
-    scale.memory_bandwidth *= memory;
-    scale.error_floor = std::max(scale.error_floor, kSpread);
-    fits.scale = scale;
-    type.fits = std::make_shared<const KernelFits>(std::move(fits));
-  }
-}
 
 } // namespace
 
@@ -83,7 +63,9 @@ DeviceType capped(DeviceType type, Watts cap) {
   const Clocks clocks = type.clocks.value_or(usual_clocks(type));
   const double before = clocks.clock_under(type.busy);
   const double after = std::max(kLeastClock, clocks.clock_under(cap));
-  slow_down(type, std::min(1.0, after / before), std::min(1.0, memory_at(clocks, after) / memory_at(clocks, before)));
+  scale_kernels(type, {.flops = std::min(1.0, after / before),
+                       .memory_bandwidth = std::min(1.0, memory_at(clocks, after) / memory_at(clocks, before)),
+                       .error_floor = kSpread});
   type.name = name_under(type, cap);
   type.waiting = std::min(type.waiting_power(), cap);
   type.idle = std::min(type.idle, cap);

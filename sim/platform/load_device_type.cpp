@@ -7,6 +7,7 @@
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/measurements.hpp"
+#include "sim/platform/scale_device.hpp"
 
 namespace stagecraft {
 namespace {
@@ -283,42 +284,15 @@ void read_fits(yaml::Map& map, const DeviceTypeSource& source, DeviceType& type)
   type.fits = std::make_shared<const KernelFits>(std::move(fits));
 }
 
-void scale_rates(DeviceType& type, const FitScale& scale) {
-  const auto faster = [&](std::optional<FlopsPerSecond>& rate) {
-    if (rate) {
-      *rate = *rate * scale.flops;
-    }
-  };
-  std::for_each(type.peak.begin(), type.peak.end(), faster);
-  for (auto& by_precision : type.rates) {
-    std::for_each(by_precision.begin(), by_precision.end(), faster);
-  }
-  type.memory_bandwidth = type.memory_bandwidth * scale.memory_bandwidth;
-  type.launch_overhead = type.launch_overhead * scale.launch;
-}
-
-// One scale after the other.
-FitScale both(const FitScale& first, const FitScale& then) {
-  return {.flops = first.flops * then.flops,
-          .memory_bandwidth = first.memory_bandwidth * then.memory_bandwidth,
-          .launch = first.launch * then.launch,
-          .processors = first.processors * then.processors,
-          .copies = first.copies * then.copies,
-          .collectives = first.collectives * then.collectives,
-          .error_floor = std::max(first.error_floor, then.error_floor)};
-}
-
 DeviceType derive(yaml::Map& map, const DeviceTypeSource& source) {
   yaml::Map derived(map.node("derived"), "derived");
   DeviceType type = read_origin(derived, origin_document(derived, source), source);
   const FitScale scale = read_scale(derived);
   derived.finish();
-  scale_rates(type, scale);
-  if (type.fits) {
-    KernelFits fits = *type.fits;
-    fits.scale = fits.scale ? both(*fits.scale, scale) : scale;
-    type.fits = std::make_shared<const KernelFits>(std::move(fits));
+  for (std::optional<FlopsPerSecond>& peak : type.peak) {
+    peak = peak ? std::optional(*peak * scale.flops) : peak;
   }
+  scale_kernels(type, scale);
   type.memory = map.quantity<Bytes>("memory", physical::kCapacity, type.memory);
   type.price = read_price(map, type.price);
   if (const yaml::Node* power = map.find("power")) {
