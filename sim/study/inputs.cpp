@@ -16,6 +16,26 @@ namespace stagecraft {
 
 namespace fs = std::filesystem;
 
+ChangedStudy changed_study(const yaml::Node& document, const std::vector<Setting>& settings) {
+  ChangedStudy changed{.document = document};
+  const auto is_named = [&](std::string_view key) {
+    const yaml::Node* node = changed.document.find(key);
+    return node != nullptr && node->kind == yaml::Node::Kind::scalar;
+  };
+  for (const Setting& setting : settings) {
+    const std::string_view key = setting.key;
+    const auto below = [&](std::string_view front) { return std::string(key.substr(front.size())); };
+    if (key.starts_with("model.") && is_named("model")) {
+      changed.of_model.push_back({below("model."), setting.value, setting.parsed});
+    } else if (key.starts_with("platform.") && is_named("platform")) {
+      changed.of_platform.push_back({below("platform."), setting.value, setting.parsed});
+    } else {
+      apply(changed.document, setting);
+    }
+  }
+  return changed;
+}
+
 yaml::Node read_document(const Folders& folders, const fs::path& file) {
   return folders.files != nullptr ? folders.files->document(file) : yaml::load(file);
 }

@@ -48,6 +48,14 @@ struct Setting {
 /// Changes a document. `prefix` stands before the key in error messages.
 void apply(yaml::Node& document, const Setting& setting, std::string_view prefix = "");
 
+/// A study's document with the settings that change it, and those of what it only names, whose keys are those of its
+/// model's or platform's own document.
+struct ChangedStudy {
+  yaml::Node document;
+  std::vector<Setting> of_model, of_platform;
+};
+ChangedStudy changed_study(const yaml::Node& document, const std::vector<Setting>& settings);
+
 /// A model: a name, a file, or a mapping {file, samples, device, dimensions, cost_scale, sequence}. Settings change
 /// keys of its document where that is Stagecraft's own YAML.
 ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);

@@ -473,21 +473,9 @@ Platform kept_platform(const Folders& folders, const std::string& key, const std
 
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
                  Purpose purpose) {
-  yaml::Node changed = document;
-  std::vector<Setting> of_model;
-  std::vector<Setting> of_platform;
-  for (const Setting& setting : settings) {
-    const yaml::Node* model = changed.find("model");
-    const yaml::Node* platform = changed.find("platform");
-    if (setting.key.starts_with("model.") && model != nullptr && model->kind == yaml::Node::Kind::scalar) {
-      of_model.push_back({setting.key.substr(6), setting.value, setting.parsed});
-    } else if (setting.key.starts_with("platform.") && platform != nullptr &&
-               platform->kind == yaml::Node::Kind::scalar) {
-      of_platform.push_back({setting.key.substr(9), setting.value, setting.parsed});
-    } else {
-      apply(changed, setting);
-    }
-  }
+  ChangedStudy given = changed_study(document, settings);
+  yaml::Node& changed = given.document;
+  const std::vector<Setting>&of_model = given.of_model, &of_platform = given.of_platform;
   yaml::Map map(changed, "study");
   Study study;
   study.name = map.text("name", "");

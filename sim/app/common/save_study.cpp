@@ -136,25 +136,13 @@ void rename_files(yaml::Node& document, const Folders& folders, const fs::path& 
 
 std::string study_text(const yaml::Node& document, const std::vector<Setting>& settings, const Folders& folders,
                        const fs::path& file) {
-  yaml::Node study = document;
-  std::vector<Setting> of_model, of_platform;
-  for (const Setting& setting : settings) {
-    const yaml::Node* model = study.find("model");
-    const yaml::Node* platform = study.find("platform");
-    if (setting.key.starts_with("model.") && model != nullptr && model->kind == yaml::Node::Kind::scalar) {
-      of_model.push_back({setting.key.substr(6), setting.value, setting.parsed});
-    } else if (setting.key.starts_with("platform.") && platform != nullptr &&
-               platform->kind == yaml::Node::Kind::scalar) {
-      of_platform.push_back({setting.key.substr(9), setting.value, setting.parsed});
-    } else {
-      apply(study, setting);
-    }
+  ChangedStudy changed = changed_study(document, settings);
+  yaml::Node& study = changed.document;
+  if (!changed.of_model.empty()) {
+    embed_model(*value_at(study, "model"), changed.of_model, folders);
   }
-  if (!of_model.empty()) {
-    embed_model(*value_at(study, "model"), of_model, folders);
-  }
-  if (!of_platform.empty()) {
-    embed_platform(*value_at(study, "platform"), of_platform, folders);
+  if (!changed.of_platform.empty()) {
+    embed_platform(*value_at(study, "platform"), changed.of_platform, folders);
   }
   rename_files(study, folders, file.parent_path().empty() ? "." : file.parent_path());
   std::string text = "# Written by stagecraft --save-study; every key: docs/formats/study.md.\n";
