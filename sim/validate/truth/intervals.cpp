@@ -26,7 +26,7 @@ using MedianByModel = std::map<std::string, double>;
 // Scores of all models below one widest family, and how they differ between its families.
 class Pool {
 public:
-  explicit Pool(const std::vector<const ScoredPrediction*>& members) : members_(members) {
+  explicit Pool(const std::vector<const ScoredPrediction*>& members) {
     std::map<std::string, std::map<std::string, std::vector<double>>> scores;
     for (const ScoredPrediction* one : members) {
       rows_of_[one->model].push_back(one);
@@ -112,7 +112,6 @@ private:
     return std::numeric_limits<double>::infinity();
   }
 
-  std::vector<const ScoredPrediction*> members_;
   std::map<std::string, std::vector<const ScoredPrediction*>> rows_of_; // [model]
   std::map<std::string, MedianByModel> medians_;                        // [family]
 };

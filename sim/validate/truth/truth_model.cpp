@@ -183,10 +183,8 @@ int adapter_rank(const TruthRow& row, std::vector<std::string>& assumed) {
   if (!row.mentions("lora") && plain_words(row.model).find("lora") == std::string::npos) {
     return 0;
   }
-  constexpr std::string_view kRank = "LoRA rank ";
   constexpr int kUsual = 16;
-  const std::size_t found = row.note.find(kRank);
-  const int stated = found == std::string::npos ? 0 : std::atoi(row.note.c_str() + found + kRank.size());
+  const int stated = number_after(row.note, "LoRA rank ");
   if (stated <= 0) {
     assumed.emplace_back("adapters of rank 16");
   }

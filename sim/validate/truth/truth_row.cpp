@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -108,12 +109,8 @@ void read_degrees(Line& line, TruthDegrees& degrees) {
 
 // What tables say of a run in their notes.
 void read_note(TruthRow& row) {
-  const auto number_after = [&](std::string_view words) {
-    const std::size_t found = row.note.find(words);
-    return found == std::string::npos ? 0 : std::max(0, std::atoi(row.note.c_str() + found + words.size()));
-  };
-  row.power_cap = number_after("power_limit_W=");
-  row.accumulated = number_after("accumulated batch per GPU: ");
+  row.power_cap = std::max(0, number_after(row.note, "power_limit_W="));
+  row.accumulated = std::max(0, number_after(row.note, "accumulated batch per GPU: "));
   for (const DataSet& set : kDataSets) {
     row.epoch_samples =
         row.note.find("dataset=" + std::string(set.name)) != std::string::npos ? set.samples : row.epoch_samples;
@@ -200,6 +197,11 @@ bool TruthRow::mentions(std::string_view word) const {
   const std::array texts = {&source, &table, &note};
   return std::any_of(texts.begin(), texts.end(),
                      [&](const std::string* text) { return lower_case(*text).find(wanted) != std::string::npos; });
+}
+
+int number_after(const std::string& text, std::string_view words) {
+  const std::size_t found = text.find(words);
+  return found == std::string::npos ? 0 : std::atoi(text.c_str() + found + words.size());
 }
 
 bool is_truth_table(const std::filesystem::path& file) {

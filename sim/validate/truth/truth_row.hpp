@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -56,6 +57,9 @@ struct TruthRow {
   /// Whether the source, the table or the note has this word, whatever its case.
   bool mentions(std::string_view word) const;
 };
+
+/// The number that follows these words in a text; 0 where they are not there, or no number follows.
+int number_after(const std::string& text, std::string_view words);
 
 /// Whether the file is a table in this schema, by its header.
 bool is_truth_table(const std::filesystem::path& file);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sim/base/file.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/study/inputs.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 
 namespace stagecraft {
@@ -26,8 +26,6 @@ std::string letters_of(std::string_view name) {
   return letters;
 }
 
-bool is_workload(const fs::path& file) { return file.extension() == ".yaml"; }
-
 // A sample's shape is one of tokens, which a row may state.
 bool reads_tokens(const yaml::Node& workload) {
   const yaml::Node* input = workload.find("input");
@@ -42,14 +40,14 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& s
     return std::nullopt;
   }
   const std::string wanted = letters_of(row.model);
-  for (const fs::path& file : files_at(shipped / "workloads", is_workload)) {
-    if (wanted.empty() || letters_of(file.stem().string()) != wanted) {
+  for (const std::string& name : shipped_names({.study = {}, .shipped = shipped}, "workloads")) {
+    if (wanted.empty() || letters_of(name) != wanted) {
       continue;
     }
-    yaml::Node workload = yaml::load(file);
+    yaml::Node workload = yaml::load(shipped / "workloads" / (name + ".yaml"));
     ShippedModel model{.images = !reads_tokens(workload)};
     if (model.images) {
-      model.part.text = "model: " + file.stem().string() + "\n";
+      model.part.text = "model: " + name + "\n";
       return model;
     }
     const std::string stated = std::to_string(row.sizes.sequence);

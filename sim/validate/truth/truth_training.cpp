@@ -13,12 +13,6 @@ namespace {
 
 bool has(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
 
-// The number that follows a word, 0 where there is none.
-int number_after(const std::string& text, std::string_view word) {
-  const std::size_t found = text.find(word);
-  return found == std::string::npos ? 0 : std::atoi(text.c_str() + found + word.size());
-}
-
 constexpr double kPercents = 100;
 
 // In the order in which they are tried.

@@ -241,8 +241,9 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
       continue;
     }
     const auto& run = std::get<PredictedRun>(predictions[*study]);
-    const bool timed = one.row.known->is_time || one.row.known->name == "average_power";
-    auto& rows_of = timed && is_calibrated(one.row, calibrated) ? validation.calibration : validation.rows;
+    const FamilyTraits traits = traits_of(one);
+    const bool of_memory = !traits.time && !traits.power; // which no constant touches
+    auto& rows_of = !of_memory && is_calibrated(one.row, calibrated) ? validation.calibration : validation.rows;
     rows_of.push_back({.case_name = one.row.case_name,
                        .metric = std::string(one.row.known->key),
                        .group = one.row.set,
