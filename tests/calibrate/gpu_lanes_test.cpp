@@ -96,6 +96,16 @@ TEST_CASE("a step that fails on the device ends the run with its cause and leave
   }
 }
 
+TEST_CASE("parts of a pipeline may hold every kernel of a residual block", "[gpu][lanes]") {
+  fake::state() = {};
+  Session session(0, {});
+  Pipeline pipeline = two_partitions();
+  for (const char* kernel : {"add forward bf16 rows=64 columns=64", "add backward-input bf16 rows=64 columns=64"}) {
+    pipeline.works[0].kernels.push_back({parse_kernel(kernel), 1});
+  }
+  CHECK_NOTHROW(make_gpu_lanes(pipeline, session));
+}
+
 TEST_CASE("a pipeline that a device cannot hold is refused before anything runs", "[gpu][lanes]") {
   fake::state() = {};
   Session session(0, {});

@@ -44,8 +44,9 @@ ElementwiseOperands take_operands(Session& session, const Kernel& kernel, cudaSt
 
 bool has_elementwise(const Kernel& kernel) {
   switch (kernel.op) {
+  case Op::add: // backward: the gradients of two users of a value are added
+    return kernel.pass != Pass::backward_weight;
   case Op::copy:
-  case Op::add:
   case Op::sum:
   case Op::adam:
     return kernel.pass == Pass::forward;

@@ -205,48 +205,70 @@ std::vector<int> works_of(const Pipeline& pipeline, std::size_t device) {
   return works;
 }
 
-// The works of a device several times, and at the same time a work of another device over and over, for longer.
-std::vector<LaneStep> side_by_side(const Pipeline& pipeline, const std::vector<double>& alone, std::size_t device,
-                                   std::size_t other) {
-  constexpr int kRepeats = 3;
-  constexpr double kSlower = 1.5; // slowdown of a device by another one, at most
-  const LaneStep company{pipeline.works[other].device, static_cast<int>(other), {}};
-  std::vector<LaneStep> steps = {company};
-  double until = 0, covered = alone[other]; // seconds
+constexpr int kRepeats = 3; // of each work, beside another device and without it
+
+// The works of a device several times.
+std::vector<LaneStep> by_itself(const Pipeline& pipeline, std::size_t device) {
+  std::vector<LaneStep> steps;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     for (const int work : works_of(pipeline, device)) {
       steps.push_back({static_cast<int>(device), work, {}});
-      until += kSlower * alone[static_cast<std::size_t>(work)];
-      while (covered < until) {
-        steps.push_back(company);
-        covered += alone[other];
-      }
     }
   }
   return steps;
 }
 
-// Measures the slowdown of each computation of `device` while another device does one over and over.
+// The same, and at the same time a work of another device over and over, for longer.
+std::vector<LaneStep> side_by_side(const Pipeline& pipeline, const std::vector<double>& alone, std::size_t device,
+                                   std::size_t other) {
+  constexpr double kSlower = 1.5; // slowdown of a device by another one, at most
+  const LaneStep company{pipeline.works[other].device, static_cast<int>(other), {}};
+  std::vector<LaneStep> steps = {company};
+  double until = 0, covered = alone[other]; // seconds
+  for (const LaneStep& step : by_itself(pipeline, device)) {
+    steps.push_back(step);
+    until += kSlower * alone[static_cast<std::size_t>(step.work)];
+    while (covered < until) {
+      steps.push_back(company);
+      covered += alone[other];
+    }
+  }
+  return steps;
+}
+
+// For each work, how long `device` took for it, in seconds, each time between `begin` and `end`.
+std::vector<std::vector<double>> times_of(std::size_t device, const std::vector<LaneStep>& steps,
+                                          const std::vector<LaneSpan>& spans, std::size_t works, std::int64_t begin,
+                                          std::int64_t end) {
+  std::vector<std::vector<double>> took(works);
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    if (steps[step].lane == static_cast<int>(device) && spans[step].start >= begin && spans[step].finish <= end) {
+      took[static_cast<std::size_t>(steps[step].work)].push_back(lasted(spans[step]));
+    }
+  }
+  return took;
+}
+
+// Measures the slowdown of each computation of `device` while another device does one over and over. What it is
+// compared with is measured just before, for as long: a GPU that computes for longer runs at a lower clock.
 void measure_beside(const Pipeline& pipeline, const std::vector<double>& alone, std::size_t device, std::size_t other,
                     Lanes& lanes, std::vector<double>& contention) {
+  constexpr auto kEver = std::numeric_limits<std::int64_t>::max();
+  const std::vector<LaneStep> own = by_itself(pipeline, device);
+  const std::vector<std::vector<double>> usual = times_of(device, own, lanes.run(own), alone.size(), -kEver, kEver);
   const std::vector<LaneStep> steps = side_by_side(pipeline, alone, device, other);
   const std::vector<LaneSpan> spans = lanes.run(steps);
-  std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = 0; // when the other device is at work
+  std::int64_t begin = kEver, end = 0; // when the other device is at work
   for (std::size_t step = 0; step < steps.size(); ++step) {
     if (steps[step].work == static_cast<int>(other)) {
       begin = std::min(begin, spans[step].start);
       end = std::max(end, spans[step].finish);
     }
   }
-  std::vector<std::vector<double>> took(alone.size());
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    if (steps[step].lane == static_cast<int>(device) && spans[step].start >= begin && spans[step].finish <= end) {
-      took[static_cast<std::size_t>(steps[step].work)].push_back(lasted(spans[step]));
-    }
-  }
+  const std::vector<std::vector<double>> took = times_of(device, steps, spans, alone.size(), begin, end);
   for (std::size_t work = 0; work < took.size(); ++work) {
-    if (!took[work].empty() && alone[work] > 0) {
-      contention[work * alone.size() + other] = median(took[work]) / alone[work];
+    if (const double base = median(usual[work]); !took[work].empty() && base > 0) {
+      contention[work * alone.size() + other] = median(took[work]) / base;
     }
   }
 }
