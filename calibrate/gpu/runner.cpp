@@ -193,7 +193,9 @@ void MeasurementRun::run_group(const Group& group, double deadline) {
 
 void MeasurementRun::note_limits() {
   const auto megahertz = [](double hertz) { return std::to_string(std::lround(hertz / 1e6)) + " MHz"; };
+  const auto nanoseconds = [](double seconds) { return std::to_string(std::lround(seconds * 1e9)) + " ns"; };
   file_.note("reference_clock", megahertz(sampler_.reference_clock()));
+  file_.note("empty_kernel", nanoseconds(sampler_.measure(launch_empty, Method()).seconds.median));
   if (const auto most = session_.nvml.most_clock()) {
     file_.note("most_clock", megahertz(*most));
   }

@@ -52,6 +52,25 @@ TEST_CASE("a table is fitted into a device file, which predicts another", "[cli]
   CHECK_THAT(shop.succeed("show mine.yaml").out, Contains("mine"));
 }
 
+TEST_CASE("measurements of one's own are compared with a device file, kind by kind", "[cli][calibrate]") {
+  const Workshop shop;
+  shop.write("mine.yaml", "schema: stagecraft-measurements/1\n"
+                          "device: {name: mine, vendor: nvidia, kind: gpu, memory: 80 GiB}\n"
+                          "measured:\n"
+                          "  - {op: gemm, pass: forward, precision: bf16, shape: {batch: 1, m: 4096, n: 4096, k: 4096}, "
+                          "median: 200 us}\n"
+                          "  - {op: gemm, pass: forward, precision: bf16, shape: {batch: 1, m: 4096, n: 4096, k: 4096}, "
+                          "median: 250 us, regime: sustained}\n"
+                          "  - {op: gelu, pass: forward, precision: bf16, shape: {rows: 4096, columns: 4096}, "
+                          "median: 30 us}\ncomplete: true\n");
+  const std::string command = "calibrate predict h100-sxm-80gb --measured mine.yaml";
+  const Json predicted = shop.succeed(command + " --format json").json();
+  REQUIRE(predicted["rows"].size() == 2); // the sustained one is of a hot device
+  CHECK(predicted["inputs"].size() == 2);
+  CHECK(predicted["rows"][0]["measured"].get<double>() == Catch::Detail::Approx(2e-4));
+  CHECK_THAT(shop.succeed(command).out, Contains("gemm forward bf16") && Contains("gelu forward bf16"));
+}
+
 // Two products of 256 features.
 const std::string kTwoProducts = "name: two\ninput: {shape: [64, 256]}\nlayers:\n"
                                  "  - {name: l0, kind: linear, features: 256, bias: false}\n"
@@ -155,7 +174,7 @@ TEST_CASE("calibrate refuses what it cannot use, with the place", "[cli][calibra
   refused("fit cut.yaml -o out.yaml", "cut.yaml:4:");
   refused("fit --gemm bad.csv", "allowed: --device");
   refused("fit --device h100-sxm-80gb", "nothing to fit");
-  refused("predict h100-sxm-80gb", "no table");
+  refused("predict h100-sxm-80gb", "no measured times");
   refused("predict h100-sxm-80bg --gemm bad.csv", "'h100-sxm-80gb'");
   refused("--threads 2 fit cut.yaml", "--threads before an action does nothing");
   refused("predict h100-sxm-80gb show h100-sxm-80gb", "show");

@@ -18,6 +18,7 @@ using fit::PredictedRow;
 struct CalibratePredictCommand {
   std::string device;
   TableOptions tables;
+  std::vector<std::string> measured;
   bool all_rows = false;
   std::string figures;
 };
@@ -25,6 +26,7 @@ struct CalibratePredictCommand {
 void add_flags(Flags& flags, CalibratePredictCommand& options, OutputOptions& output) {
   add_output_flags(flags, output, {"table", "json"});
   flags.add("DEVICE", &options.device, "a name in platforms/devices, or a file", {.required = true});
+  flags.add("--measured", &options.measured, "a file of measurements, as `calibrate` writes it", {.name = "FILE"});
   add_table_flags(flags, options.tables);
   flags.add("--all", &options.all_rows, "print every row of the table");
   add_figures_flag(flags, options.figures, "the errors as SVG");
@@ -37,14 +39,29 @@ nlohmann::ordered_json json_of_tables(const std::string& device, const std::vect
           {"mape", error.mean}, {"median_ape", error.median}, {"p90_ape", error.p90}, {"bias", error.bias}};
 }
 
+std::vector<NamedTable> read_all(const CalibratePredictCommand& options, const std::string& device_name) {
+  std::vector<NamedTable> tables;
+  for (const std::string& file : options.measured) {
+    for (NamedTable& table : tables_of_measurements(file)) {
+      tables.push_back(std::move(table));
+    }
+  }
+  for (NamedTable& table : read_tables(options.tables, device_name)) {
+    tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
 ExitStatus run(const CalibratePredictCommand& options, const OutputOptions& output) {
   const std::filesystem::path file = device_file(options.device);
   const DeviceType type = load_device(file);
   std::vector<std::string> inputs = {input_name(file)};
   std::vector<PredictedTable> predictions;
   std::vector<PredictedRow> all;
-  for (const NamedTable& table : read_tables(options.tables, type.name)) {
-    inputs.push_back(table.file);
+  for (const NamedTable& table : read_all(options, type.name)) {
+    if (table.file != inputs.back()) {
+      inputs.push_back(table.file);
+    }
     predictions.push_back({table.kind, fit::evaluate(type, table.table)});
     const std::vector<PredictedRow>& rows = predictions.back().rows;
     const std::size_t given = table.table.kernels.size() + table.table.collectives.size();
@@ -56,7 +73,7 @@ ExitStatus run(const CalibratePredictCommand& options, const OutputOptions& outp
     draw_errors(options.figures, type.name + ", " + table.kind, type.name + "-" + table.kind, rows);
   }
   if (predictions.empty()) {
-    throw InputError({"calibrate predict", 0, 0}, "no table; allowed: --gemm CSV and the like");
+    throw InputError({"calibrate predict", 0, 0}, "no measured times; allowed: --measured FILE, --gemm CSV and the like");
   }
   emit(output, {.table = [&] { return text_of(predictions, options.all_rows); },
                 .json = [&] { return json_of_tables(type.name, inputs, all).dump(2) + "\n"; },

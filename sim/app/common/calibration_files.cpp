@@ -3,6 +3,7 @@
 
 #include "sim/app/common/program.hpp"
 #include "sim/platform/load_platform.hpp"
+#include "sim/platform/measurements.hpp"
 #include "sim/study/inputs.hpp"
 
 namespace stagecraft {
@@ -36,6 +37,24 @@ std::vector<NamedTable> read_tables(const TableOptions& options, const std::stri
     for (const std::string& file : options.files.at(kind)) {
       tables.push_back({kind, file, fit::read_kernel_table(row.kind, file, device_name, options.select)});
     }
+  }
+  return tables;
+}
+
+std::vector<NamedTable> tables_of_measurements(const std::string& file) {
+  std::vector<NamedTable> tables;
+  std::map<std::string, std::size_t> known;
+  for (const MeasuredRow& row : read_measurements(yaml::load(file)).measured) {
+    if (row.regime != Regime::burst) {
+      continue;
+    }
+    const std::string kind = std::string(row_of(row.kernel.op).name) + " " + std::string(row_of(row.kernel.pass).name) +
+                             " " + std::string(row_of(row.kernel.precision).name);
+    const auto [at, is_new] = known.emplace(kind, tables.size());
+    if (is_new) {
+      tables.push_back({kind, file, {}});
+    }
+    tables[at->second].table.kernels.push_back({row.kernel, row.time.median, ""});
   }
   return tables;
 }

@@ -38,4 +38,7 @@ struct NamedTable {
 /// Reads the tables. From a table with several devices it takes the one that --select names, or else `device_name`.
 std::vector<NamedTable> read_tables(const TableOptions& options, const std::string& device_name);
 
+/// The kernels of a file of measurements, of a cool device, as a table for each kind, pass and precision.
+std::vector<NamedTable> tables_of_measurements(const std::string& file);
+
 } // namespace stagecraft
