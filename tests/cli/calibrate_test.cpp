@@ -54,15 +54,16 @@ TEST_CASE("a table is fitted into a device file, which predicts another", "[cli]
 
 TEST_CASE("measurements of one's own are compared with a device file, kind by kind", "[cli][calibrate]") {
   const Workshop shop;
-  shop.write("mine.yaml", "schema: stagecraft-measurements/1\n"
-                          "device: {name: mine, vendor: nvidia, kind: gpu, memory: 80 GiB}\n"
-                          "measured:\n"
-                          "  - {op: gemm, pass: forward, precision: bf16, shape: {batch: 1, m: 4096, n: 4096, k: 4096}, "
-                          "median: 200 us}\n"
-                          "  - {op: gemm, pass: forward, precision: bf16, shape: {batch: 1, m: 4096, n: 4096, k: 4096}, "
-                          "median: 250 us, regime: sustained}\n"
-                          "  - {op: gelu, pass: forward, precision: bf16, shape: {rows: 4096, columns: 4096}, "
-                          "median: 30 us}\ncomplete: true\n");
+  shop.write("mine.yaml",
+             "schema: stagecraft-measurements/1\n"
+             "device: {name: mine, vendor: nvidia, kind: gpu, memory: 80 GiB}\n"
+             "measured:\n"
+             "  - {op: gemm, pass: forward, precision: bf16, shape: {batch: 1, m: 4096, n: 4096, k: 4096}, "
+             "median: 200 us}\n"
+             "  - {op: gemm, pass: forward, precision: bf16, shape: {batch: 1, m: 4096, n: 4096, k: 4096}, "
+             "median: 250 us, regime: sustained}\n"
+             "  - {op: gelu, pass: forward, precision: bf16, shape: {rows: 4096, columns: 4096}, "
+             "median: 30 us}\ncomplete: true\n");
   const std::string command = "calibrate predict h100-sxm-80gb --measured mine.yaml";
   const Json predicted = shop.succeed(command + " --format json").json();
   REQUIRE(predicted["rows"].size() == 2); // the sustained one is of a hot device

@@ -28,8 +28,11 @@ TEST_CASE("Megatron-LM's arguments say a training", "[config]") {
   CHECK(value(read, "clip_gradients") == "true"); // its default
   CHECK(value(read, "recompute.kinds") == "[\"attention\"]");
   CHECK(read.schedule == "interleaved");
-  CHECK(read.unheeded ==
-        std::vector<std::string>{"--tp-comm-overlap", "--hidden-size (the study's model says its dimensions)"});
+  CHECK(read.unheeded == std::vector<std::string>{"--hidden-size (the study's model says its dimensions)"});
+  CHECK(value(read, "pipelined_exchange") == "true"); // --tp-comm-overlap
+  const ImportedTraining alone = read_text(kBatch + "--tp-comm-overlap", "a.sh");
+  CHECK(value(alone, "pipelined_exchange").empty());
+  CHECK_THAT(alone.unheeded.front(), Catch::StartsWith("--tp-comm-overlap (which Megatron-LM does only"));
 }
 
 TEST_CASE("layers of Megatron-LM that are spread unevenly are said as a layout", "[config]") {

@@ -35,7 +35,8 @@ TEST_CASE("TorchTitan's TOML says a training", "[config]") {
   CHECK(read.unheeded ==
         std::vector<std::string>{
             "seq_len 2048 (sequences of 'gpt2' are of 1024 tokens, which the model's file or --seq says)",
-            "parallelism.enable_async_tensor_parallel", "compile.enable"});
+            "compile.enable"});
+  CHECK(value(read, "pipelined_exchange") == "true");
 }
 
 // 2048 tokens are two sequences at a time for each of eight replicas; 32768 tokens a step are 32 samples.
@@ -128,6 +129,17 @@ TEST_CASE("TorchTitan's checkpoints of activations are recompute", "[config]") {
   CHECK(recompute("selective_ac_option = \"op\"\n") == "{\"kinds\": [\"normalization\", \"elementwise\"]}");
 }
 
+TEST_CASE("products of TorchTitan go round in pieces only if they are compiled and tokens are shared", "[config]") {
+  const std::string tensor = "tensor_parallel_degree = 2\nenable_async_tensor_parallel = true\n";
+  CHECK(value(parallelism(tensor + "[compile]\nenable = true\n"), "pipelined_exchange") == "true");
+  for (const std::string& more :
+       {std::string(), std::string("enable_sequence_parallel = false\n[compile]\nenable = true\n")}) {
+    const ImportedTraining read = parallelism(tensor + more);
+    CHECK(value(read, "pipelined_exchange").empty());
+    CHECK_THAT(read.unheeded.front(), Catch::StartsWith("parallelism.enable_async_tensor_parallel (which"));
+  }
+}
+
 TEST_CASE("float8 of TorchTitan is a converter of the model", "[config]") {
   const auto read = [](const std::string& more) {
     return read_text("[parallelism]\ntensor_parallel_degree = 1\n[model]\nconverters = [\"" + more, "t.toml");
@@ -135,8 +147,10 @@ TEST_CASE("float8 of TorchTitan is a converter of the model", "[config]") {
   CHECK(value(read("float8\"]\n"), "fp8") == "tensorwise");
   CHECK(value(read("quantize.linear.mx\"]\n"), "fp8") == "mxfp8");
   const ImportedTraining rows = read("float8\"]\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n");
-  CHECK(value(rows, "fp8").empty());
-  CHECK(rows.unheeded.front() == "float8.recipe_name rowwise");
+  CHECK(value(rows, "fp8") == "rowwise");
+  const ImportedTraining other = read("float8\"]\n[quantize.linear.float8]\nrecipe_name = \"rowwise_with_gw_hp\"\n");
+  CHECK(value(other, "fp8").empty());
+  CHECK(other.unheeded.front() == "float8.recipe_name rowwise_with_gw_hp");
 }
 
 } // namespace

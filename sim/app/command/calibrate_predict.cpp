@@ -73,7 +73,8 @@ ExitStatus run(const CalibratePredictCommand& options, const OutputOptions& outp
     draw_errors(options.figures, type.name + ", " + table.kind, type.name + "-" + table.kind, rows);
   }
   if (predictions.empty()) {
-    throw InputError({"calibrate predict", 0, 0}, "no measured times; allowed: --measured FILE, --gemm CSV and the like");
+    throw InputError({"calibrate predict", 0, 0},
+                     "no measured times; allowed: --measured FILE, --gemm CSV and the like");
   }
   emit(output, {.table = [&] { return text_of(predictions, options.all_rows); },
                 .json = [&] { return json_of_tables(type.name, inputs, all).dump(2) + "\n"; },

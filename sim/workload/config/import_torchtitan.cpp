@@ -109,6 +109,7 @@ private:
       draft_.set("parallel.tensor_rule", whole_loss ? "torchtitan-whole-loss" : "torchtitan",
                  where_of(whole_loss ? "disable_loss_parallel" : "tensor_parallel_degree"));
       draft_.set("parallel.sequence", sequence ? "true" : "false", where_of("enable_sequence_parallel"));
+      read_async_tensor(sequence);
     }
     const yaml::Node* given = leaves_.find(kParallelism, "data_parallel_shard_degree");
     shard_ = given != nullptr ? yaml::integer(*given, "data_parallel_shard_degree", -1, kMostConfigDegree) : -1;
@@ -371,6 +372,24 @@ private:
     read_fp8(half);
   }
 
+  bool compiles() {
+    const yaml::Node* compile = leaves_.find("compile", "enable");
+    return compile != nullptr && !is_off(*compile);
+  }
+
+  // The pass that splits products is the compiler's, and works on what is gathered under sequence parallelism.
+  void read_async_tensor(bool sequence) {
+    if (!leaves_.boolean(kParallelism, "enable_async_tensor_parallel", false)) {
+      return;
+    }
+    if (sequence && compiles()) {
+      draft_.set("pipelined_exchange", "true", where_of("enable_async_tensor_parallel"));
+    } else {
+      draft_.leave("parallelism.enable_async_tensor_parallel (which TorchTitan does only with compile.enable and "
+                   "enable_sequence_parallel)");
+    }
+  }
+
   void read_fp8(bool half) {
     const yaml::Node* converters = leaves_.find("model", "converters");
     const auto converts = [&](std::string_view name) {
@@ -402,6 +421,8 @@ private:
       if (gathers_fp8 && (shard_ > 1 || context_ > 1)) {
         draft_.set("parallel.quantized_weights", "fp8", leaves_.where("float8", "enable_fsdp_float8_all_gather"));
       }
+    } else if (float8 && recipe == "rowwise" && half) {
+      draft_.set("fp8", recipe, leaves_.where("float8", "recipe_name"));
     } else if (mx && half && (of_mx.empty() || of_mx.starts_with("mxfp8"))) {
       draft_.set("fp8", "mxfp8", where);
     } else if (float8 || mx) {
@@ -469,16 +490,16 @@ private:
     constexpr std::array<std::string_view, 2> kHarmlessCompile = {"components", "backend"};
     leaves_.ignore("compile", kHarmlessCompile);
     leaves_.ignore(kParallelism, kHarmlessParallelism);
-    constexpr std::array<std::string_view, 6> kListedParallelism = {"enable_async_tensor_parallel",
-                                                                    "context_parallel_load_balancer",
-                                                                    "expert_parallel_comm_backend",
-                                                                    "fsdp_symm_mem_scope",
-                                                                    "pipeline_parallel_expert_parallel_overlap",
-                                                                    "pp_max_unsharded_active_stages"};
+    constexpr std::array<std::string_view, 5> kListedParallelism = {
+        "context_parallel_load_balancer", "expert_parallel_comm_backend", "fsdp_symm_mem_scope",
+        "pipeline_parallel_expert_parallel_overlap", "pp_max_unsharded_active_stages"};
     for (const std::string_view name : kListedParallelism) {
       if (const yaml::Node* value = leaves_.find(kParallelism, name); value != nullptr && !is_off(*value)) {
         draft_.leave(std::string(kParallelism) + "." + std::string(name));
       }
+    }
+    if (compiles()) {
+      draft_.leave("compile.enable");
     }
     leaves_.refuse_unknown("key of [parallelism]", [](const ConfigLeaf& leaf) {
       return leaf.section == kParallelism || leaf.name.ends_with("_degree") || leaf.name.ends_with("batch_size");

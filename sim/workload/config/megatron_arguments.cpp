@@ -105,6 +105,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"account-for-embedding-in-pipeline-split", false},
     MegatronFlag{"account-for-loss-in-pipeline-split", false},
     MegatronFlag{"sequence-parallel", false},
+    MegatronFlag{"tp-comm-overlap", false},
     MegatronFlag{"context-parallel-size", true},
     MegatronFlag{"expert-model-parallel-size", true},
     MegatronFlag{"expert-tensor-parallel-size", true},

@@ -11,9 +11,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 19> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 18> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                              "no-overlap-p2p-communication",
-                                                             "tp-comm-overlap",
                                                              "cpu-offloading-num-layers",
                                                              "optimizer-cpu-offload",
                                                              "fine-grained-activation-offloading",
@@ -81,6 +80,15 @@ private:
     }
   }
 
+  void read_tensor_overlap() {
+    if (tensor_ > 1 && given_.has("sequence-parallel")) {
+      draft_.set("pipelined_exchange", "true", given_.where("tp-comm-overlap"));
+    } else {
+      draft_.leave(given_.written("tp-comm-overlap") + " (which Megatron-LM does only with --sequence-parallel of "
+                                                       "several ranks)");
+    }
+  }
+
   // Ranks are tensor x context x pipeline x data; experts divide the ranks of data and context anew.
   void read_degrees() {
     tensor_ = degree("tensor-model-parallel-size", "tensor");
@@ -98,6 +106,9 @@ private:
     }
     if (tensor_ > 1 && given_.has("sequence-parallel")) { // Megatron-LM ignores it for one
       draft_.set("parallel.sequence", "true", given_.where("sequence-parallel"));
+    }
+    if (given_.has("tp-comm-overlap")) {
+      read_tensor_overlap();
     }
     if (given_.has("use-tp-pp-dp-mapping")) {
       draft_.set("parallel.order", "tensor-pipeline-data", given_.where("use-tp-pp-dp-mapping"));
