@@ -1,382 +1,325 @@
 #!/usr/bin/env python3
 """Measures training steps of known models in PyTorch, for `stagecraft validate` (docs/formats/witness.md).
 
-    python3 witness.py vgg16 resnet50 gpt2 --batch 32 --precision bf16 --device-name h200-sxm -o witness
+    python3 witness.py --device-name h200-sxm --budget 300 -o witness
+    python3 witness.py gpt2 resnet50 --batches 1,8 --ways eager,compiled -o witness
 
-writes witness/MODEL-bBATCH-PRECISION.yaml for each model: the time of a step, its time as one CUDA graph, the peak of the allocator,
-and the times of each leaf module's forward and backward alone. Weights are random; nothing is downloaded. With --export DIR it also
-writes each model as ONNX without weights. Needs hook.py in the same folder.
+writes witness/MODEL-bBATCH-PRECISION.yaml for each model and batch: its step as PyTorch runs it (eager), as one CUDA graph (captured) and by
+torch.compile (compiled), what memory that takes, which kernels run, and the times of each leaf module alone (layers).
+Weights are random; nothing is downloaded. With --export DIR it also writes each model as ONNX without weights.
+
+What is most worth knowing comes first, and each file is written anew after each part. The same command with the same folder
+goes on with what is missing: witness.state there remembers. What failed is a comment in its file, and is left alone but for
+--again. The work is done in a second process: if the device or PyTorch dies, the next one goes on behind the part that did it.
+
+It needs torch, torchvision for the image models and transformers for the others; --dry-run needs none of them.
 """
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
-import inspect
+import faulthandler
+import json
 import os
 import re
-import statistics
+import subprocess
 import sys
 import time
 
-import torch
+from witness_models import MODELS
 
-import hook
-
-WARM_UP, LEAST, MOST = 5, 9, 200
-PATIENCE, LAYER_PATIENCE = 3.0, 0.05  # seconds of sampling for one median
-IN_A_ROW = 10  # runs of a layer in one graph, since starting a graph takes some microseconds
-
-# Patterns of modules, and the operator of workloads/MODEL.yaml that each stands for. A module that matches none is no operator there.
-# Readers of the file add up the modules of one operator, such as query, key and value.
-TRANSFORMER_GPT2 = (
-    (r"transformer\.(wte|wpe)", "embedding"), (r"transformer\.drop", "drop"),
-    (r"transformer\.h\.(\d+)\.ln_1", r"layer.\1.norm1"), (r"transformer\.h\.(\d+)\.attn\.c_attn", r"layer.\1.qkv"),
-    (r"transformer\.h\.(\d+)\.attn\.c_proj", r"layer.\1.projection"),
-    (r"transformer\.h\.(\d+)\.attn\.resid_dropout", r"layer.\1.drop1"),
-    (r"transformer\.h\.(\d+)\.ln_2", r"layer.\1.norm2"), (r"transformer\.h\.(\d+)\.mlp\.c_fc", r"layer.\1.expand"),
-    (r"transformer\.h\.(\d+)\.mlp\.act", r"layer.\1.gelu"),
-    (r"transformer\.h\.(\d+)\.mlp\.c_proj", r"layer.\1.contract"),
-    (r"transformer\.h\.(\d+)\.mlp\.dropout", r"layer.\1.drop2"),
-    (r"transformer\.ln_f", "norm"), (r"lm_head", "head"),
-)  # fmt: skip
-BERT_LAYER = r"bert\.encoder\.layer\.(\d+)\."
-TRANSFORMER_BERT = (
-    (r"bert\.embeddings\.(word|position|token_type)_embeddings", "embedding"),
-    (r"bert\.embeddings\.LayerNorm", "norm0"), (r"bert\.embeddings\.dropout", "drop0"),
-    (BERT_LAYER + r"attention\.self\.(?:query|key|value)", r"layer.\1.qkv"),
-    (BERT_LAYER + r"attention\.output\.dense", r"layer.\1.projection"),
-    (BERT_LAYER + r"attention\.output\.dropout", r"layer.\1.drop1"),
-    (BERT_LAYER + r"attention\.output\.LayerNorm", r"layer.\1.norm1"),
-    (BERT_LAYER + r"intermediate\.dense", r"layer.\1.expand"),
-    (BERT_LAYER + r"intermediate\.intermediate_act_fn", r"layer.\1.gelu"),
-    (BERT_LAYER + r"output\.dense", r"layer.\1.contract"), (BERT_LAYER + r"output\.dropout", r"layer.\1.drop2"),
-    (BERT_LAYER + r"output\.LayerNorm", r"layer.\1.norm2"),
-    (r"bert\.pooler\.dense", "pooler"), (r"bert\.pooler\.activation", "pooler_tanh"),
-    (r"cls\.seq_relationship", "next_sentence"), (r"cls\.predictions\.transform\.dense", "transform"),
-    (r"cls\.predictions\.transform\.transform_act_fn", "transform_gelu"),
-    (r"cls\.predictions\.transform\.LayerNorm", "transform_norm"), (r"cls\.predictions\.decoder", "masked_language"),
-)  # fmt: skip
-RESNET_PARTS = {
-    "conv1": "conv1", "bn1": "norm1", "relu": "relu1", "conv2": "conv2", "bn2": "norm2", "relu-2": "relu2",
-    "conv3": "conv3", "bn3": "norm3", "relu-3": "relu3", "downsample.0": "shortcut", "downsample.1": "shortcut_norm",
+# Parts of the work, in their order: about how many seconds one takes on an H200, and after how many it must hang.
+WAYS = {"eager": (5, 90), "captured": (5, 90), "layers": (12, 120), "profile": (8, 90), "compiled": (70, 300)}
+TO_BEGIN, TO_MAKE = 20, 4  # seconds until PyTorch is loaded, and until a model is there
+LEFT_OUT_BY_DEATH = "the process ended in it"
+STATE = "witness.state"
+# What a way measures, in the order of the file, and how it is written.
+FACTS = {
+    "step_seconds": ".6g", "spread": ".2g", "loop_seconds": ".6g", "device_seconds": ".6g", "host_seconds": ".6g",
+    "first_step_seconds": ".4g", "peak_bytes": "d", "reserved_bytes": "d", "outside_bytes": "d",
+    "kernels": "d", "launches": "d", "kernel_seconds": ".6g",
 }  # fmt: skip
-RESNET_ENDS = {
-    "conv1": "conv1", "bn1": "norm1", "relu": "relu1", "maxpool": "pool1", "avgpool": "pool5", "fc": "fc",
-}  # fmt: skip
-VGG16_CONVOLUTIONS = (2, 2, 3, 3, 3)
-VGG16_CLASSIFIER = ("fc6", "relu6", "drop6", "fc7", "relu7", "drop7", "fc8")
 
 
-def by_patterns(patterns):
-    def operator_of(module):
-        for pattern, name in patterns:
-            match = re.fullmatch(pattern, module)
-            if match:
-                return match.expand(name)
-        return None
-
-    return operator_of
+def quoted(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def resnet50_operator(module):
-    match = re.fullmatch(r"layer(\d)\.(\d+)\.(.+)", module)
-    if not match:
-        return RESNET_ENDS.get(module)
-    stage, block, part = match[1], int(match[2]), RESNET_PARTS.get(match[3])
-    return part and f"stage{stage}.{'first' if block == 0 else f'rest.{block - 1}'}.{part}"
+class Case:
+    """One model and batch: a file."""
+
+    def __init__(self, name, batch, precision, detailed):
+        self.name, self.batch, self.detailed = name, batch, detailed
+        self.stem = f"{name}-b{batch}-{precision}"
 
 
-def vgg16_operators():
-    names = []
-    for stage, count in enumerate(VGG16_CONVOLUTIONS, 1):
-        for number in range(count):
-            names += [f"conv{stage}.{number}.conv", f"conv{stage}.{number}.relu"]
-        names.append(f"pool{stage}")
-    operators = {f"features.{index}": name for index, name in enumerate(names)}
-    operators.update({f"classifier.{index}": name for index, name in enumerate(VGG16_CLASSIFIER)})
-    return operators
+def cases_of(arguments):
+    cases = []
+    for name in arguments.models or MODELS:
+        batches = arguments.batches or MODELS[name].batches
+        detailed = MODELS[name].detailed if MODELS[name].detailed in batches else batches[len(batches) // 2]
+        cases += [Case(name, batch, arguments.precision, batch == detailed) for batch in batches]
+    return cases
 
 
-def images(name):
-    def make(batch):
-        import torchvision
-
-        model = getattr(torchvision.models, name)(weights=None).to(memory_format=torch.channels_last)
-        pictures = torch.randn(batch, 3, 224, 224).contiguous(memory_format=torch.channels_last)
-        return model, pictures, {"labels": torch.randint(1000, (batch,))}
-
-    return make
-
-
-def image_loss(model, pictures, targets):
-    return torch.nn.functional.cross_entropy(model(pictures), targets["labels"])
-
-
-def gpt2(layers, width, heads):
-    def make(batch):
-        import transformers
-
-        config = transformers.GPT2Config(n_layer=layers, n_embd=width, n_head=heads, use_cache=False)
-        tokens = torch.randint(config.vocab_size, (batch, config.n_positions))
-        return transformers.GPT2LMHeadModel(config), tokens, {"labels": tokens}
-
-    return make
+def plan_of(arguments):
+    """Pairs of a way and a case, in the order of the work. Layers and kernels are looked at for one batch of a model."""
+    cases = cases_of(arguments)
+    plan = []
+    for way in arguments.ways:
+        chosen = [case for case in cases if case.detailed]
+        if way in ("eager", "captured"):
+            chosen = cases
+        elif way == "compiled":  # compiling takes long: one batch of each model before any other
+            chosen = chosen + [case for case in cases if not case.detailed]
+        plan += [(way, case) for case in chosen]
+    return plan
 
 
-def bert_large(batch):
-    import transformers
+class State:
+    """What has been measured and written, kept in a file of the folder: a mapping of stems to ways to results."""
 
-    config = transformers.BertConfig(
-        hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
-    )
-    tokens = torch.randint(config.vocab_size, (batch, 512))
-    targets = {"labels": tokens, "next_sentence_label": torch.randint(2, (batch,))}
-    return transformers.BertForPreTraining(config), tokens, targets
+    def __init__(self, arguments):
+        self.folder, self.arguments = arguments.output, arguments
+        self.path = os.path.join(self.folder, STATE)
+        self.results, self.software = {}, ""
+        if os.path.exists(self.path):
+            with open(self.path, encoding="utf-8") as file:
+                stored = json.load(file)
+            self.results, self.software = stored["results"], stored["software"]
 
+    def result(self, way, case):
+        return self.results.get(case.stem, {}).get(way)
 
-def text_loss(model, tokens, targets):
-    return model(tokens, **targets).loss
+    def missing(self):
+        again = self.arguments.again
+        return [
+            (way, case) for way, case in plan_of(self.arguments)
+            if self.result(way, case) is None or (again and "failed" in self.result(way, case))
+        ]  # fmt: skip
 
+    def forget_failures(self):
+        for ways in self.results.values():
+            for way in [way for way, result in ways.items() if "failed" in result]:
+                del ways[way]
 
-MODELS = {  # name: function that makes the model and a batch, its loss, function from modules to operators
-    "vgg16": (images("vgg16"), image_loss, vgg16_operators().get),
-    "resnet50": (images("resnet50"), image_loss, resnet50_operator),
-    "gpt2": (gpt2(12, 768, 12), text_loss, by_patterns(TRANSFORMER_GPT2)),
-    "gpt2-medium": (gpt2(24, 1024, 16), text_loss, by_patterns(TRANSFORMER_GPT2)),
-    "bert-large": (bert_large, text_loss, by_patterns(TRANSFORMER_BERT)),
-}
-
-
-class Step:
-    """One training step of a model."""
-
-    def __init__(self, name, arguments):
-        make, self.loss, self.operator_of = MODELS[name]
-        self.device = torch.device(arguments.device)
-        self.dtype = {"fp32": None, "bf16": torch.bfloat16}[arguments.precision]
-        model, samples, targets = make(arguments.batch)
-        self.model = model.to(self.device).train()
-        self.samples = samples.to(self.device)
-        self.targets = {key: value.to(self.device) for key, value in targets.items()}
-        self.optimizer = self.make_optimizer(arguments.optimizer)
-
-    def make_optimizer(self, name):
-        on_gpu = self.device.type == "cuda"
-        if name == "adam":
-            return torch.optim.AdamW(self.model.parameters(), lr=1e-5, fused=on_gpu, capturable=on_gpu)
-        momentum = 0.9 if name == "momentum" else 0.0
-        return torch.optim.SGD(self.model.parameters(), lr=1e-5, momentum=momentum, foreach=on_gpu)
-
-    def casting(self, keeps_casts=True):
-        """For bf16, weights stay fp32 and are cast once per step; without `keeps_casts`, for layers and graphs, at every use."""
-        return torch.autocast(
-            self.device.type, dtype=self.dtype, enabled=self.dtype is not None, cache_enabled=keeps_casts
-        )
-
-    def run(self, keeps_casts=True):
-        self.optimizer.zero_grad(set_to_none=True)
-        with self.casting(keeps_casts):
-            loss = self.loss(self.model, self.samples, self.targets)
-        loss.backward()
-        self.optimizer.step()
+    def keep(self, way, case, result):
+        self.results.setdefault(case.stem, {})[way] = result
+        write(self.path, json.dumps({"software": self.software, "results": self.results}))
+        results = self.results[case.stem]
+        write(os.path.join(self.folder, case.stem + ".yaml"), witness_text(case, results, self.software, self.arguments))
+        for way_of_kernels, name in (("profile", "eager"), ("compiled", "compiled")):
+            longest = results.get(way_of_kernels, {}).get("longest")
+            if longest:
+                write(os.path.join(self.folder, f"{case.stem}.{name}-kernels.tsv"), kernels_text(longest))
 
 
-def timed(run, device):
-    """Seconds of run()."""
-    if device.type != "cuda":
-        start = time.perf_counter()
-        run()
-        return time.perf_counter() - start
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    run()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1e3
+def write(path, text):
+    """Replaces the file as a whole, so that whoever is killed leaves the old or the new one."""
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".part", path)
 
 
-def median_seconds(run, device, patience=PATIENCE):
-    for _ in range(WARM_UP):
-        run()
-    times, begun = [], time.perf_counter()
-    while len(times) < LEAST or (len(times) < MOST and time.perf_counter() - begun < patience):
-        times.append(timed(run, device))
-    return statistics.median(times)
+def kernels_text(longest):
+    lines = ["seconds\tcount\tkernel"]
+    lines += [f"{seconds:.6g}\t{count}\t{name}" for name, count, seconds in longest]
+    return "\n".join(lines) + "\n"
 
 
-def graph_of(run, repeats=1):
-    """A CUDA graph that runs run() `repeats` times."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(repeats):
-            run()
-    return graph
-
-
-def device_seconds(run, device):
-    """Seconds of run() as a graph, without launches by the host; if it cannot be captured, as it is."""
-    try:
-        return median_seconds(graph_of(run, IN_A_ROW).replay, device, LAYER_PATIENCE) / IN_A_ROW
-    except RuntimeError:
-        return median_seconds(run, device, LAYER_PATIENCE)
-
-
-def layer_seconds(call, casting, device):
-    """Seconds of forward and backward of one call."""
-    if device.type != "cuda":
-        with casting():
-            return tuple(seconds for seconds, _ in hook.measure(call, device))
-
-    def forward():
-        with casting():
-            return call.module(*call.arguments, **call.keywords)
-
-    wanted = [tensor for tensor in hook.tensors_in((call.arguments, call.keywords)) if tensor.requires_grad]
-    wanted += [parameter for parameter in call.module.parameters() if parameter.requires_grad]
-    results = [tensor for tensor in hook.tensors_in(forward()) if tensor.requires_grad]
-    gradients = [torch.randn_like(tensor) for tensor in results]
-
-    def both():
-        made = [tensor for tensor in hook.tensors_in(forward()) if tensor.requires_grad]
-        torch.autograd.grad(made, wanted, gradients, allow_unused=True)
-
-    forward_seconds = device_seconds(forward, device)
-    if not wanted or not results:
-        return forward_seconds, 0.0
-    return forward_seconds, max(0.0, device_seconds(both, device) - forward_seconds)
-
-
-def kind_of(module):
-    return "matmul" if type(module).__name__ == "Conv1D" else hook.kind_of(module)  # a matrix product, in the package transformers
+def way_lines(way, result):
+    facts = [f"  {key}: {result[key]:{form}}" for key, form in FACTS.items() if key in result]
+    return [f"{way}:"] + facts if facts else []
 
 
 def layer_line(name, kind, forward, backward):
-    return f"  - {{name: {name}, kind: {kind}, forward_seconds: {forward:.6g}, backward_seconds: {backward:.6g}}}"
+    return f"  - {{name: {quoted(name)}, kind: {kind}, forward_seconds: {forward:.6g}, backward_seconds: {backward:.6g}}}"
 
 
-def layer_lines(step):
+def layer_lines(layers, operator_of):
     """A line for each module that is an operator, then a comment for each other one."""
-    with step.casting():
-        calls = hook.record(step.model, (step.samples,))
     lines, left_out = [], []
-    for call in calls:
-        in_place = getattr(call.module, "inplace", None)
-        if in_place:  # it would overwrite the input of the next run
-            call.module.inplace = False
-        forward, backward = layer_seconds(call, lambda: step.casting(keeps_casts=False), step.device)
-        if in_place:
-            call.module.inplace = True
-        name = step.operator_of(call.name)
-        line = layer_line(hook.quoted(name or call.name), kind_of(call.module), forward, backward)
-        (lines if name else left_out).append(line if name else "#" + line[1:] + " is no operator")
-        call.arguments = call.keywords = None  # frees their memory
-    return lines + left_out
+    for name, kind, forward, backward in layers:
+        operator = operator_of(name)
+        line = layer_line(operator or name, kind, forward, backward)
+        (lines if operator else left_out).append(line if operator else "#" + line[1:] + " is no operator")
+    return (["layers:"] if lines else ["layers: []"]) + lines + left_out
 
 
-def graph_or_none(step):
-    """Seconds of a step as one CUDA graph, or None. Must run last: a failed capture may leave the device unusable."""
+def witness_text(case, results, software, arguments):
+    slug = re.sub(r"[^a-z0-9]+", "-", software.rsplit(", ", 1)[-1].lower()).strip("-")
+    lines = [
+        f"witness: {quoted(software)}", f"model: {case.name}", f"device: {quoted(arguments.device_name or slug)}",
+        f"batch: {case.batch}", f"precision: {arguments.precision}", f"optimizer: {arguments.optimizer}",
+    ]  # fmt: skip
+    eager = {**results.get("eager", {}), **results.get("profile", {})}  # the profile is of the eager step
+    for way in ("eager", "captured", "compiled"):
+        lines += way_lines(way, eager if way == "eager" else results.get(way, {}))
+    if "layers" in results.get("layers", {}):
+        lines += layer_lines(results["layers"]["layers"], MODELS[case.name].operator_of)
+    for way, result in results.items():
+        lines += [f"# {way}: left out: {result['failed']}"] if "failed" in result else []
+        lines += [f"# {way}: {result['note']}"] if "note" in result else []
+    return "\n".join(lines) + "\n"
+
+
+class Budget:
+    def __init__(self, seconds):
+        self.ends = time.monotonic() + seconds
+
+    def left(self):
+        return self.ends - time.monotonic()
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def dry_run(arguments):
+    """Says what would be done, without PyTorch."""
+    total, model = TO_BEGIN, None
+    print(f"{TO_BEGIN:5} s in all  load PyTorch")
+    for way, case in State(arguments).missing():
+        total += WAYS[way][0] + (TO_MAKE if case.name != model else 0)
+        model = case.name
+        over = "" if total <= arguments.budget else ", over the budget"
+        print(f"{total:5} s in all  {way} {case.stem}{over}")
+
+
+def work(arguments):
+    """Measures what is missing, in this process."""
+    budget = Budget(arguments.budget)
     try:
-        return median_seconds(graph_of(lambda: step.run(keeps_casts=False)).replay, step.device)
-    except RuntimeError as error:
-        print(f"no graph of the step: {str(error).splitlines()[0]}", file=sys.stderr)
-        return None
+        import witness_torch as torch_side  # takes some 15 s
+    except ImportError as error:
+        sys.exit(f"PyTorch cannot be loaded: {error}")
+    torch_side.prepare(arguments.precision)
+    device = torch_side.torch.device(arguments.device)
+    state = State(arguments)
+    if arguments.again:
+        state.forget_failures()
+    state.software = torch_side.software(device)
+    worker = Worker(arguments, torch_side, device)
+    missing, captured, spoiled = state.missing(), False, False
+    for number, (way, case) in enumerate(missing):
+        if budget.left() < WAYS[way][0]:
+            say(f"no time left for {way} {case.stem}, nor for {len(missing) - number - 1} parts behind it")
+            return
+        if spoiled and way != "captured":
+            sys.exit("a capture failed: what comes next begins with a fresh process")
+        state.keep(way, case, {"failed": LEFT_OUT_BY_DEATH})
+        faulthandler.dump_traceback_later(WAYS[way][1], exit=True)
+        begun = time.monotonic()
+        result = worker.result(way, case)
+        faulthandler.cancel_dump_traceback_later()
+        state.keep(way, case, result)
+        told = result.get("failed") or (f"{result['step_seconds'] * 1e3:.2f} ms" if "step_seconds" in result else "done")
+        say(f"{way} {case.stem}: {told} ({time.monotonic() - begun:.0f} s; {budget.left():.0f} s left)")
+        if "failed" in result and not worker.still_works():
+            sys.exit("the device is lost to this process")
+        if way == "captured" and "failed" in result:  # PyTorch may still be in the middle of a capture
+            if captured:
+                sys.exit("a capture failed: the next one begins with a fresh process")
+            spoiled = True
+        captured = captured or (way == "captured" and "failed" not in result)
 
 
-def peak_bytes(step):
-    torch.cuda.reset_peak_memory_stats(step.device)
-    for _ in range(3):
-        step.run()
-    torch.cuda.synchronize(step.device)
-    return torch.cuda.max_memory_allocated(step.device)
+class Worker:
+    """Measures one part after another; parts of the same model in a row share its network."""
+
+    def __init__(self, arguments, torch_side, device):
+        self.arguments, self.torch_side, self.device = arguments, torch_side, device
+        self.step, self.model = None, None
+
+    def result(self, way, case):
+        try:
+            if self.step is None or self.model != case.name:
+                self.step = None
+                self.torch_side.empty_cache(self.device)
+                self.step, self.model = self.torch_side.Step(MODELS[case.name], self.arguments), case.name
+            self.step.set_batch(case.batch)
+            return self.torch_side.MEASURES[way](self.step)
+        except Exception as error:  # a package is missing, memory ran out or a capture failed; other parts may still work
+            self.step = None
+            return {"failed": self.torch_side.one_line(error)}
+
+    def still_works(self):
+        return self.torch_side.still_works(self.device)
 
 
-def witness_text(head, layers):
-    """The text of the file; of `head`, keys and values, those with a value None are left out."""
-    lines = [f"{key}: {value}" for key, value in head.items() if value is not None]
-    return "\n".join(lines + ["layers:" if layers else "layers: []"] + layers) + "\n"
+def supervise(arguments):
+    """Runs work() in processes of their own, one after another while they get on. Returns an exit code."""
+    budget, options = Budget(arguments.budget), [option for option in sys.argv[1:] if option != "--again"]
+    again = ["--again"] if arguments.again else []
+    while True:
+        before = len(State(arguments).missing())
+        command = [sys.executable, os.path.abspath(__file__), *options, *again, "--worker", "--budget", f"{budget.left():.0f}"]
+        code = subprocess.run(command, check=False).returncode
+        arguments.again, again = False, []
+        missing = State(arguments).missing()
+        if code == 0 or not missing or len(missing) == before or budget.left() < TO_BEGIN:
+            break
+        say(f"the process ended with {code}; {len(missing)} parts are still to do")
+    failed = [(way, case) for way, case in plan_of(arguments) if "failed" in (State(arguments).result(way, case) or {})]
+    say(f"{len(missing)} parts are missing, {len(failed)} failed; files are in {arguments.output}")
+    return 1 if missing or failed else 0
 
 
-def measure(name, arguments):
-    step = Step(name, arguments)
-    on_gpu = step.device.type == "cuda"
-    software = f"torch {torch.__version__}" + (f", CUDA {torch.version.cuda}" if on_gpu else "")
-    driver_name = torch.cuda.get_device_name(step.device) if on_gpu else "cpu"
-    slug = re.sub(r"[^a-z0-9]+", "-", driver_name.lower()).strip("-")
-    head = {
-        "witness": hook.quoted(f"{software}, {driver_name}"),
-        "model": name,
-        "device": hook.quoted(arguments.device_name or slug),
-        "batch": arguments.batch,
-        "precision": arguments.precision,
-        "optimizer": arguments.optimizer,
-        "step_seconds": f"{median_seconds(step.run, step.device):.6g}",
-        "graph_seconds": None,
-        "peak_bytes": peak_bytes(step) if on_gpu else None,
-    }
-    layers = layer_lines(step)
-    whole = graph_or_none(step) if on_gpu else None
-    head["graph_seconds"] = f"{whole:.6g}" if whole else None
-    return witness_text(head, layers)
+def export(arguments):
+    import witness_torch as torch_side
+
+    os.makedirs(arguments.export, exist_ok=True)
+    for name in arguments.models or MODELS:
+        torch_side.export(name, MODELS[name], arguments.export)
 
 
-def export(name, folder):
-    """Writes the model's structure for one sample as ONNX, without weights."""
-    import onnx
+def batches(text):
+    sizes = tuple(sorted({int(size) for size in text.split(",")}))
+    if sizes[0] < 1:
+        raise argparse.ArgumentTypeError("a batch has at least 1 sample")
+    return sizes
 
-    model, samples, _ = MODELS[name][0](1)
-    path = os.path.join(folder, name + ".onnx")
-    legacy = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
-    torch.onnx.export(model.eval(), (samples,), path, opset_version=17, **legacy)
-    document = onnx.load(path)
-    for tensor in document.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims:  # shapes, which are integers, stay
-            tensor.ClearField("raw_data")
-            tensor.ClearField("float_data")
-    onnx.save(document, path)
+
+def ways(text):
+    unknown = [way for way in text.split(",") if way not in WAYS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no way is called {unknown[0]}; allowed: {', '.join(WAYS)}")
+    return text.split(",")
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("models", nargs="+", choices=sorted(MODELS), metavar="MODEL", help=", ".join(MODELS))
-    parser.add_argument("--batch", type=int, default=8, help="samples of a step: images or sequences (8)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS) + " (all)")
+    parser.add_argument("--batches", type=batches, metavar="N,…", help="samples of a step: images or sequences")
+    parser.add_argument("--ways", type=ways, default=list(WAYS), metavar="WAY,…", help="in this order: " + ",".join(WAYS))
+    parser.add_argument("--budget", type=float, default=600, metavar="SECONDS", help="for the whole call (600)")
+    parser.add_argument("--again", action="store_true", help="try what failed before once more")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and about when")
     parser.add_argument("--precision", default="bf16", choices=("fp32", "bf16"), help="bf16 by autocast")
     parser.add_argument("--optimizer", default="adam", choices=("sgd", "momentum", "adam"), help="adam: AdamW, fused")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("--device-name", help="as in platforms/devices (default: from the driver's name)")
-    parser.add_argument("--export", metavar="DIR", help="write MODEL.onnx there too, without weights (needs onnx)")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR")
-    return parser.parse_args()
+    parser.add_argument("--export", metavar="DIR", help="write MODEL.onnx there, without weights, and measure nothing (needs onnx)")
+    parser.add_argument("-o", "--output", default="witness", metavar="DIR")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    for name in arguments.models:
+        if name not in MODELS:
+            parser.error(f"no model is called {name}; allowed: {', '.join(MODELS)}")
+    return arguments
 
 
 def main():
     arguments = parse_arguments()
-    if arguments.batch < 1:
-        sys.exit("--batch is at least 1")
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # fp32 without rounding to tf32
-    torch.backends.cudnn.benchmark = False  # take the heuristic's choice, as calibrate_gpu does
-    for folder in filter(None, (arguments.output, arguments.export)):
-        os.makedirs(folder, exist_ok=True)
-    failed = False
-    for name in arguments.models:
-        try:
-            text = measure(name, arguments)
-            path = os.path.join(arguments.output, f"{name}-b{arguments.batch}-{arguments.precision}.yaml")
-            with open(path, "w", encoding="utf-8") as out:
-                out.write(text)
-            print(path)
-            if arguments.export:
-                export(name, arguments.export)
-        except (ImportError, RuntimeError) as error:  # a package is missing or memory ran out; other models may still work
-            print(f"{name}: {error}", file=sys.stderr)
-            failed = True
-        if arguments.device.startswith("cuda"):
-            torch.cuda.empty_cache()
-    sys.exit(1 if failed else 0)
+    if arguments.dry_run:
+        return dry_run(arguments)
+    if arguments.export:
+        return export(arguments)
+    os.makedirs(arguments.output, exist_ok=True)
+    if arguments.worker:
+        return work(arguments)
+    return sys.exit(supervise(arguments))
 
 
 if __name__ == "__main__":

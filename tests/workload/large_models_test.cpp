@@ -16,6 +16,7 @@ struct Sizes {
 
 // Parameters of the files on huggingface.co, which `model.num_parameters()` counts.
 constexpr Sizes kGated[] = {
+    {"tinyllama-1.1b", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 1100048384},
     {"llama2-7b", 32, 4096, 32, 32, 128, 11008, 32000, 4096, 6738415616},
     {"llama2-70b", 80, 8192, 64, 8, 128, 28672, 32000, 4096, 68976648192},
     {"llama3-8b", 32, 4096, 32, 8, 128, 14336, 128256, 8192, 8030261248},
