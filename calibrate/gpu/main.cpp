@@ -9,8 +9,10 @@
 #include <iostream>
 #include <sstream>
 
+#include "calibrate/gpu/check/check.hpp"
 #include "calibrate/gpu/device/cuda_error.hpp"
 #include "calibrate/gpu/device/device.hpp"
+#include "calibrate/gpu/device/sampler.hpp"
 #include "calibrate/gpu/pipelines/gpu_lanes.hpp"
 #include "calibrate/gpu/pipelines/pipelines.hpp"
 #include "calibrate/gpu/runner.hpp"
@@ -108,6 +110,16 @@ int run_pipelines(const Options& options) {
   return run_pipelines(options, [&](const Pipeline& pipeline) { return make_gpu_lanes(pipeline, session); });
 }
 
+int run_check(const Options& options) {
+  Session session(options.device, library_folders(options.libraries));
+  const auto stream = make_stream();
+  const Checked checked =
+      check_kernels(session, stream.get(), [](const std::string& line) { std::cout << line << std::endl; });
+  std::cout << checked.right << " kernels are right, " << checked.wrong << " wrong, " << checked.left_out
+            << " could not be run\n";
+  return checked.wrong > 0 ? kFailed : kDone;
+}
+
 int run(const Options& options) {
   if (options.help) {
     std::cout << help_text();
@@ -124,6 +136,9 @@ int run(const Options& options) {
   const DeviceCount count = count_devices();
   if (count.devices <= options.device) {
     return say_no_device(options.device, count);
+  }
+  if (options.check) {
+    return run_check(options);
   }
   const std::vector<Group> groups = wanted_groups(options, describe_machine(options.device));
   return run_sweep(options, groups, stop) == Ended::done ? kDone : kInterrupted;

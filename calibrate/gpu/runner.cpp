@@ -9,12 +9,15 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <thread>
 
 #include "calibrate/gpu/device/power.hpp"
+#include "calibrate/gpu/kernels/host_launches.hpp"
 #include "calibrate/gpu/kernels/launches.hpp"
 #include "calibrate/gpu/kernels/operation.hpp"
 #include "calibrate/gpu/links/collectives.hpp"
 #include "calibrate/gpu/links/copies.hpp"
+#include "calibrate/gpu/links/interference.hpp"
 #include "calibrate/gpu/pipelines/partitions.hpp"
 #include "calibrate/gpu/progress.hpp"
 #include "calibrate/gpu/sweep/budget.hpp"
@@ -24,7 +27,7 @@ namespace {
 
 constexpr double kForSentinels = 6; // seconds of the budget kept for the sentinels, all three times
 constexpr double kSettle = 2;       // seconds of work until power and temperature are stable
-constexpr double kBusySeconds = 8;  // seconds for a reading of power, if there is time
+constexpr double kBusySeconds = 5;  // seconds for a reading of power, if there is time
 constexpr double kLeastBusy = 3;
 constexpr double kSustainedSeconds = 1;
 constexpr double kWarmSample = 20e-6; // seconds; a sample consists of many runs
@@ -57,15 +60,15 @@ Header partition_header(Header header, const std::string& name, int processors, 
   return header;
 }
 
-double moved_by_copy(const Kernel& kernel) {
+// Whether a kernel's work is arithmetic rather than moving memory.
+bool is_arithmetic(const Kernel& kernel) { return kernel.op == Op::gemm || kernel.op == Op::attention; }
+
+// What a copy or a forward pass over its rows reads and writes.
+double moved_by(const Kernel& kernel) {
   return 2.0 * static_cast<double>(bytes_of(kernel.precision) * kernel.shape[0] * kernel.shape[1]);
 }
 
-std::shared_ptr<CUstream_st> make_stream() {
-  cudaStream_t made = nullptr;
-  STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-  return {made, [](cudaStream_t one) { cudaStreamDestroy(one); }};
-}
+void wait_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 /// Counts points left out by reason, so that each reason is reported once.
 class LeftOut {
@@ -104,6 +107,7 @@ private:
   void run_point(const Point& point, double deadline, const Place& place);
   Timing measure(const KernelPoint& point, const Place& place);
   void measure_power(const PowerPoint& point, double deadline, const Place& place);
+  PowerReading work_for_power(const PowerPoint& point, double seconds, const Place& place, PowerMeter& meter);
   void note_limits();
   void note_state(const std::string& when);
   void report(const std::string& group, const LeftOut& left_out, MeasurementFile& file);
@@ -121,6 +125,7 @@ private:
   MeasurementFile file_;
   std::optional<CopyBench> copies_;
   std::optional<CollectiveBench> collectives_;
+  std::optional<InterferenceBench> interference_;
 };
 
 MeasurementRun::MeasurementRun(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop)
@@ -188,6 +193,7 @@ void MeasurementRun::run_group(const Group& group, double deadline) {
     run_points(group, deadline, {sampler_, file_, nullptr});
   }
   copies_.reset(); // frees their memory too
+  interference_.reset();
   note_state("after_" + group.name + (group.processors > 0 ? "_" + std::to_string(group.processors) : ""));
 }
 
@@ -287,6 +293,13 @@ void MeasurementRun::run_point(const Point& point, double deadline, const Place&
       collectives_.emplace(session_.folders);
     }
     place.file.add(point, collectives_->measure(*collective));
+  } else if (const auto* host = std::get_if<HostPoint>(&point)) {
+    place.file.add(point, measure_host(session_.device, *host));
+  } else if (const auto* beside = std::get_if<InterferencePoint>(&point)) {
+    if (!interference_) {
+      interference_.emplace(session_, place.sampler);
+    }
+    place.file.add(point, interference_->measure(*beside));
   } else {
     measure_power(std::get<PowerPoint>(point), deadline, place);
   }
@@ -330,23 +343,13 @@ Timing MeasurementRun::measure(const KernelPoint& point, const Place& place) {
 }
 
 void MeasurementRun::measure_power(const PowerPoint& point, double deadline, const Place& place) {
+  if (!session_.nvml.power() && !session_.nvml.energy()) { // before seconds are spent on it
+    throw DeviceError("the driver does not give the power");
+  }
   const double seconds = std::clamp(deadline - now() - kSettle, kLeastBusy, kBusySeconds);
   PowerMeter meter(session_.nvml);
-  PowerReading reading;
-  if (point.idle) {
-    STAGECRAFT_CUDA_CHECK(cudaDeviceSynchronize());
-    std::this_thread::sleep_for(std::chrono::duration<double>(kSettle));
-    meter.start();
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  } else {
-    const Operation operation = prepare(session_, point.kernel, place.sampler.stream());
-    Timing timing = place.sampler.measure_sustained(operation.launch, kSettle, seconds, [&] { meter.start(); });
-    timing.variant = operation.variant;
-    const bool matrix = point.kernel.op == Op::gemm;
-    (matrix ? reading.flops : reading.bytes) =
-        (matrix ? flops_of(point.kernel) : moved_by_copy(point.kernel)) / timing.seconds.median;
-    place.file.add(KernelPoint{point.kernel, Regime::sustained}, timing);
-  }
+  STAGECRAFT_CUDA_CHECK(cudaDeviceSynchronize());
+  PowerReading reading = work_for_power(point, seconds, place, meter);
   const std::optional<double> watts = meter.stop();
   if (!watts) {
     throw DeviceError("the driver does not give the power");
@@ -355,6 +358,36 @@ void MeasurementRun::measure_power(const PowerPoint& point, double deadline, con
   reading.seconds = meter.seconds();
   reading.clock = meter.clock();
   place.file.add(point, reading);
+}
+
+// Brings the device into the state, and starts the meter when it has settled.
+PowerReading MeasurementRun::work_for_power(const PowerPoint& point, double seconds, const Place& place,
+                                            PowerMeter& meter) {
+  PowerReading reading;
+  if (point.state == PowerState::busy) {
+    const Operation operation = prepare(session_, point.kernel, place.sampler.stream());
+    Timing timing = place.sampler.measure_sustained(operation.launch, kSettle, seconds, [&] { meter.start(); });
+    timing.variant = operation.variant;
+    (is_arithmetic(point.kernel) ? reading.flops : reading.bytes) =
+        (is_arithmetic(point.kernel) ? flops_of(point.kernel) : moved_by(point.kernel)) / timing.seconds.median;
+    place.file.add(KernelPoint{point.kernel, Regime::sustained}, timing);
+    return reading;
+  }
+  const Shared<int> flag, timed_out;
+  if (point.state == PowerState::blocked) {
+    const auto most = static_cast<long long>((kSettle + seconds + 1) * 1e9);
+    wait_as_collective(flag.device(), most, timed_out.device(), place.sampler.stream());
+    STAGECRAFT_CUDA_CHECK(cudaGetLastError());
+  }
+  wait_for(kSettle);
+  meter.start();
+  wait_for(seconds);
+  *flag.host() = 1;
+  STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(place.sampler.stream()));
+  if (*timed_out.host() != 0) {
+    throw DeviceError("the waiting kernel ended by itself");
+  }
+  return reading;
 }
 
 } // namespace

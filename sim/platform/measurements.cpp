@@ -16,6 +16,7 @@ constexpr std::string_view kSchemaName = "stagecraft-measurements/1";
 constexpr double kMostFlopsPerSecond = 1e17, kMostBytesPerSecond = 1e15;
 
 constexpr yaml::Range kTime{0, 1e6, false, "more than 0, at most 1e6 s"};
+constexpr int kMostThreads = 1024;
 constexpr yaml::Range kExtent{1, 1e12, true, "1 to 1e12"};
 constexpr yaml::Range kExtentOrNone{0, 1e12, true, "0 to 1e12"};
 
@@ -28,6 +29,14 @@ constexpr std::array kRegimes = {RegimeRow{"burst", Regime::burst}, RegimeRow{"s
                                  RegimeRow{"event", Regime::event}, RegimeRow{"contended", Regime::contended}};
 
 constexpr std::array kKinds = {WordRow{"gpu"}, WordRow{"gpu-partition"}, WordRow{"cpu"}};
+
+// What a host does for a device.
+constexpr std::array kHostOps = {WordRow{"launch"}, WordRow{"event"}, WordRow{"graph"}};
+
+// What runs beside a kernel: copies by the copy engines, or by a few blocks of a kernel, as networks' kernels do.
+constexpr std::array kInterferers = {WordRow{"host-to-device"},   WordRow{"device-to-host"}, WordRow{"both-ways"},
+                                     WordRow{"device-to-device"}, WordRow{"8-blocks"},       WordRow{"16-blocks"},
+                                     WordRow{"16-blocks-paced"}};
 
 MeasuredDevice read_device(const yaml::Node& node) {
   yaml::Map map(node, "device");
@@ -91,20 +100,26 @@ void check_rates(const MeasuredRow& row, const Where& where) {
   }
 }
 
-MeasuredRow read_row(const yaml::Node& node) {
-  yaml::Map map(node, "measurement");
-  MeasuredRow row{.where = node.where};
+// Reads a kernel and its time, of a map that may have more.
+MeasuredRow read_kernel_time(yaml::Map& map, const Where& where) {
+  MeasuredRow row{.where = where};
   const KernelOpRow& op = map.choice("op", kKernelOps);
   row.kernel.op = op.op;
   row.kernel.pass = map.choice("pass", kKernelPasses, "forward").pass;
   row.kernel.precision = map.choice("precision", kNumberFormats).precision;
   row.kernel.shape = read_shape(op, map.node("shape"));
   row.time = read_time(map);
-  row.regime = map.choice("regime", kRegimes, "burst").regime;
   row.variant = map.text("variant", "");
   map.text("clock", "");
-  map.finish();
   check_rates(row, map.where("median"));
+  return row;
+}
+
+MeasuredRow read_row(const yaml::Node& node) {
+  yaml::Map map(node, "measurement");
+  MeasuredRow row = read_kernel_time(map, node.where);
+  row.regime = map.choice("regime", kRegimes, "burst").regime;
+  map.finish();
   return row;
 }
 
@@ -140,6 +155,35 @@ MeasuredCollective read_collective(const yaml::Node& node) {
   map.finish();
   check_bandwidth(collective.size, collective.time.median, map.where("median"));
   return collective;
+}
+
+MeasuredHost read_host(const yaml::Node& node) {
+  yaml::Map map(node, "launching");
+  MeasuredHost host{.where = node.where};
+  host.op = map.choice("op", kHostOps).name;
+  host.threads = map.integer("threads", 1, kMostThreads, 1);
+  host.streams = map.integer("streams", 1, kMostThreads, 1);
+  host.nodes = map.integer("nodes", 1, 1 << 20, 0);
+  if ((host.op == "graph") != (host.nodes > 0)) {
+    throw InputError(map.where(map.has("nodes") ? "nodes" : "op"), "'nodes' goes with a graph, and only with one");
+  }
+  host.time = read_time(map);
+  host.call = optional_time(map, "call");
+  map.finish();
+  return host;
+}
+
+MeasuredInterference read_interference(const yaml::Node& node) {
+  yaml::Map map(node, "interference");
+  const MeasuredRow row = read_kernel_time(map, node.where);
+  MeasuredInterference beside{.kernel = row.kernel, .time = row.time, .variant = row.variant, .where = node.where};
+  beside.beside = map.choice("beside", kInterferers).name;
+  beside.alone = map.quantity<Seconds>("alone", kTime);
+  const yaml::Range rate{0, kMostBytesPerSecond, true, "0 to 1e15 B/s"};
+  beside.beside_rate = map.quantity<BytesPerSecond>("beside_rate", rate);
+  beside.rate_alone = map.quantity<BytesPerSecond>("rate_alone", {0, kMostBytesPerSecond, false, "more than 0"});
+  map.finish();
+  return beside;
 }
 
 // Reads `rate`: of arithmetic if its unit says FLOP, else of data.
@@ -232,6 +276,8 @@ Measurements read_measurements(const yaml::Node& document) {
   measurements.measured = read_rows(map, "measured", read_row);
   measurements.copies = read_rows(map, "copies", read_copy);
   measurements.collectives = read_rows(map, "collectives", read_collective);
+  measurements.host = read_rows(map, "launching", read_host);
+  measurements.interference = read_rows(map, "interference", read_interference);
   measurements.power = read_rows(map, "power", read_power);
   measurements.sentinels = read_rows(map, "sentinels", read_sentinel);
   map.quantity<Seconds>("duration", yaml::kNotNegative, Seconds{0});

@@ -50,8 +50,29 @@ struct MeasuredCollective {
   Where where;
 };
 
+/// What the host's work for the device costs: launches, events, graphs.
+struct MeasuredHost {
+  std::string op; ///< "launch", "event" or "graph"
+  int threads = 1, streams = 1;
+  int nodes = 0;               ///< kernels of a graph; 0 without one
+  SampledTime time;            ///< of one, where many follow one another, until the device has done them
+  std::optional<Seconds> call; ///< of one call on the host
+  Where where;
+};
+
+/// A kernel beside copies that run without a pause.
+struct MeasuredInterference {
+  Kernel kernel;
+  std::string beside;                     ///< what copies: "host-to-device", "16-blocks", …
+  SampledTime time;                       ///< of the kernel beside them
+  Seconds alone;                          ///< of the kernel
+  BytesPerSecond beside_rate, rate_alone; ///< of the copies: beside the kernel, and without it
+  std::string variant;                    ///< the implementation that a library chose
+  Where where;
+};
+
 struct MeasuredPower {
-  std::string state; ///< "idle", a kernel or a kernel kind
+  std::string state; ///< "idle", "blocked", a kernel or a kernel kind
   Watts power;
   Seconds duration;
   FlopsPerSecond flops;     ///< 0 for a state without arithmetic
@@ -78,6 +99,8 @@ struct Measurements {
   std::vector<MeasuredRow> measured;
   std::vector<MeasuredCopy> copies;
   std::vector<MeasuredCollective> collectives;
+  std::vector<MeasuredHost> host;
+  std::vector<MeasuredInterference> interference;
   std::vector<MeasuredPower> power;
   std::vector<MeasuredSentinel> sentinels;
   std::string provenance; ///< software, method and host, for people

@@ -11,8 +11,10 @@ struct LibraryContext {};
 struct PreferenceOpaque {};
 struct DescriptionOpaque {
   int transpose_first = kTransposeNo, transpose_second = kTransposeNo, processors = 0;
+  bool fast = false;
 };
 struct LayoutOpaque {
+  cudaDataType type;
   std::int64_t rows, columns, leading, stride;
   int batch;
 };
@@ -22,7 +24,7 @@ struct LayoutOpaque {
 namespace {
 
 constexpr int kInvalid = 7;
-constexpr std::int64_t kMostComputed = 10000;
+constexpr std::int64_t kMostComputed = 3 * 64 * 96 * 128; // those that are compared with the host's
 
 std::size_t version() { return 130100; }
 
@@ -42,7 +44,11 @@ int description_destroy(lt::Description description) {
   return 0;
 }
 
-int description_set(lt::Description description, int attribute, const void* value, std::size_t) {
+int description_set(lt::Description description, int attribute, const void* value, std::size_t bytes) {
+  if (attribute == lt::kDescriptionFastAccumulation && bytes == 1) {
+    description->fast = *static_cast<const std::int8_t*>(value) != 0;
+    return 0;
+  }
   const int number = *static_cast<const int*>(value);
   switch (attribute) {
   case lt::kDescriptionTransposeA:
@@ -59,8 +65,10 @@ int description_set(lt::Description description, int attribute, const void* valu
   }
 }
 
-int layout_create(lt::Layout* layout, cudaDataType, std::uint64_t rows, std::uint64_t columns, std::int64_t leading) {
-  *layout = new lt::LayoutOpaque{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), leading, 0, 1};
+int layout_create(lt::Layout* layout, cudaDataType type, std::uint64_t rows, std::uint64_t columns,
+                  std::int64_t leading) {
+  *layout =
+      new lt::LayoutOpaque{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), leading, 0, 1};
   return 0;
 }
 
@@ -104,6 +112,19 @@ struct Operand {
   }
 };
 
+bool is_fp8(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
+// Of 8 bits only the product of a transposed matrix is known, into bf16 and with at most one operand of gradients.
+bool is_known(const Operand& first, const Operand& second, const lt::LayoutOpaque& result) {
+  if (!is_fp8(first.layout.type) && !is_fp8(second.layout.type)) {
+    return first.layout.type == second.layout.type && result.type == first.layout.type;
+  }
+  return !fake::state().refuses_fp8 && is_fp8(first.layout.type) && is_fp8(second.layout.type) && first.transposed &&
+         !second.transposed && result.type == CUDA_R_16BF &&
+         (first.layout.type == CUDA_R_8F_E4M3 || second.layout.type == CUDA_R_8F_E4M3) && first.columns() % 16 == 0 &&
+         first.rows() % 16 == 0;
+}
+
 bool fits(const Operand& first, const Operand& second, const lt::LayoutOpaque& result) {
   return first.columns() == second.rows() && first.rows() == result.rows && second.columns() == result.columns;
 }
@@ -114,7 +135,7 @@ int heuristic(lt::Handle, lt::Description description, lt::Layout a, lt::Layout 
   const Operand second{*b, description->transpose_second == lt::kTransposeYes};
   *found = {};
   found->waves = 1.5F;
-  *count = 1;
+  *count = is_known(first, second, *d) ? 1 : 0;
   return fits(first, second, *d) ? 0 : kInvalid;
 }
 
@@ -130,9 +151,9 @@ int matmul(lt::Handle, lt::Description description, const void*, const void* a, 
   const Operand first{*a_layout, description->transpose_first == lt::kTransposeYes};
   const Operand second{*b_layout, description->transpose_second == lt::kTransposeYes};
   const std::int64_t m = layout->rows, n = layout->columns, k = first.columns();
-  fake::state().product = {a, b, d, description->processors};
+  fake::state().product = {a, b, d, description->processors, description->fast};
   fake::spend(stream, static_cast<double>(layout->batch * m * n * k) / fake::kProductRate);
-  if (layout->batch * m * n * k > kMostComputed) {
+  if (layout->batch * m * n * k > kMostComputed || layout->type != CUDA_R_32F) {
     return 0;
   }
   for (int batch = 0; batch < layout->batch; ++batch) {

@@ -5,9 +5,11 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "calibrate/gpu/device/kernels.hpp"
 
@@ -49,6 +51,7 @@ State& state() {
 namespace {
 
 constexpr std::size_t kMemory = std::size_t{3} << 30;
+constexpr std::size_t kLarge = std::size_t{32} << 20;
 constexpr int kProcessors = 132, kUnit = 8;
 
 cudaError_t allocate(void** memory, std::size_t bytes) {
@@ -114,7 +117,12 @@ void fill_gaussian(Precision precision, void* values, std::int64_t count, std::u
   }
 }
 
-void fill_indices(int*, std::int64_t, int, std::uint64_t, cudaStream_t) {}
+void fill_rotary(float*, std::int64_t, cudaStream_t) {}
+void fill_indices(int* values, std::int64_t count, int below, std::uint64_t, cudaStream_t) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    values[i] = static_cast<int>(i % below);
+  }
+}
 
 void launch_empty(cudaStream_t stream) {
   if (stream->captured >= 0) {
@@ -135,6 +143,10 @@ void block(const volatile int*, long long, int* timed_out, cudaStream_t) {
   *timed_out += fake::state().times_out ? 1 : 0;
 }
 void copy_until(const volatile int*, long long, int*, const void*, void*, std::int64_t, int, cudaStream_t) {}
+
+void wait_as_collective(const volatile int*, long long, int*, cudaStream_t) {}
+void copy_as_network(const volatile int*, long long, int*, const void*, void*, std::int64_t, int, double, long long*,
+                     cudaStream_t) {}
 
 void stamp_time(long long* at, cudaStream_t stream) { *at = 1 + static_cast<long long>(stream->now * 1e9); }
 
@@ -204,7 +216,16 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) { retu
 cudaError_t cudaMemset(void*, int, std::size_t) { return cudaSuccess; }
 cudaError_t cudaMemsetAsync(void*, int, std::size_t, cudaStream_t) { return cudaSuccess; }
 
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+
+// A large copy takes the host's time too, so that threads that copy without a pause go on for some time.
 cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  if (bytes >= fake::kLarge) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
   fake::spend(stream, static_cast<double>(bytes) / fake::kCopyRate);
   return bytes == fake::state().refused_copy ? cudaErrorInvalidValue : cudaSuccess;
 }

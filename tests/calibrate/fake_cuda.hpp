@@ -18,6 +18,7 @@ struct Product {
   const void *first = nullptr, *second = nullptr;
   const void* result = nullptr;
   int processors = 0; ///< number that its heuristic was given
+  bool fast = false;  ///< whether sums of 8 bits may be less exact
 };
 
 struct State {
@@ -28,6 +29,7 @@ struct State {
   Product product;              ///< the last one
   double clock = kClock;        ///< Hz, from now on
   bool times_out = false;       ///< held streams are released too late
+  bool refuses_fp8 = false;     ///< cuBLASLt knows no products in 8 bits
   int held = 0;                 ///< how many times a stream was held
 };
 State& state();

@@ -75,6 +75,13 @@ TEST_CASE("the heuristic of a partition is told how many multiprocessors it has"
   CHECK(run("gemm forward fp32 batch=1 m=3 n=5 k=7").processors == 0);
 }
 
+TEST_CASE("in fp8 every pass is the product that the device knows, forward with fast sums", "[gpu][gemm]") {
+  CHECK(run("gemm forward fp8 batch=1 m=32 n=48 k=64").fast);
+  CHECK_FALSE(run("gemm backward-input fp8 batch=1 m=32 n=48 k=64").fast);
+  CHECK_FALSE(run("gemm backward-weight fp8 batch=1 m=32 n=48 k=64").fast);
+  CHECK_THROWS_WITH(run("gemm forward fp8 batch=1 m=32 n=48 k=60"), "cuBLASLt knows no algorithm for this product");
+}
+
 TEST_CASE("kernels that do not fit are refused before anything is multiplied out", "[gpu][gemm]") {
   CHECK_THROWS_WITH(run("gemm forward fp32 batch=2000000000 m=2000000000 n=2000000000 k=2000000000"),
                     "does not fit into device memory");

@@ -40,10 +40,11 @@ TEST_CASE("the harness and the simulator have the same ops, dimensions, passes a
   for (std::size_t pass = 0; pass < kKernelPasses.size(); ++pass) {
     CHECK(gpu::kPasses[pass] == kKernelPasses[pass].name);
   }
-  REQUIRE(gpu::kPrecisions.size() == kPrecisions.size());
-  for (std::size_t precision = 0; precision < kPrecisions.size(); ++precision) {
-    CHECK(gpu::kPrecisions[precision] == kPrecisions[precision].name);
-    CHECK(static_cast<double>(gpu::bytes_of(static_cast<gpu::Precision>(precision))) == kPrecisions[precision].bytes);
+  REQUIRE(gpu::kPrecisions.size() == kPrecisions.size() + 1); // and fp8, for products
+  for (std::size_t precision = 0; precision < gpu::kPrecisions.size(); ++precision) {
+    CHECK(gpu::kPrecisions[precision] == kNumberFormats[precision].name);
+    CHECK(static_cast<double>(gpu::bytes_of(static_cast<gpu::Precision>(precision))) ==
+          kNumberFormats[precision].bytes);
   }
 }
 

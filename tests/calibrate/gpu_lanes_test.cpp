@@ -115,7 +115,7 @@ TEST_CASE("a pipeline that a device cannot hold is refused before anything runs"
   pipeline.devices[0].processors = 64;
   pipeline.works[0].kernels.push_back({parse_kernel("relu backward-weight bf16 rows=10 columns=20"), 1});
   CHECK_THROWS_WITH(make_gpu_lanes(pipeline, session),
-                    "relu backward-weight bf16 rows=10 columns=20: no kernel for this pass");
+                    "relu backward-weight bf16 rows=10 columns=20: no kernel for this pass and precision");
   pipeline.works[0].kernels.back() = {parse_kernel("copy forward fp32 rows=100000 columns=10000"), 1};
   CHECK_THROWS_WITH(make_gpu_lanes(pipeline, session), Catch::Contains("does not fit into device memory"));
 }

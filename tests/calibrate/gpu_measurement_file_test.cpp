@@ -35,7 +35,7 @@ const Point kGemm = KernelPoint{parse_kernel("gemm forward bf16 batch=1 m=128 n=
 const Point kWarm = KernelPoint{parse_kernel("relu backward-input fp32 rows=3 columns=5"), Regime::warm};
 const Point kCopy = CopyPoint{End::host, End::device, false, true, 1 << 20};
 const Point kReduce = CollectivePoint{Collective::all_reduce, 8, 1000};
-const Point kBusy = PowerPoint{false, parse_kernel("gemm forward bf16 batch=1 m=8 n=8 k=8")};
+const Point kBusy = PowerPoint{PowerState::busy, parse_kernel("gemm forward bf16 batch=1 m=8 n=8 k=8")};
 
 Timing timing() {
   Timing timing;
@@ -54,7 +54,13 @@ TEST_CASE("every section is written as its document says", "[gpu][measurements]"
     file.add(kWarm, timing());
     file.add(kCopy, timing());
     file.add(kReduce, timing());
-    file.add(PowerPoint{true, {}}, PowerReading{76.4, 8.01, 0, 0, 0.345e9});
+    Timing launch = timing();
+    launch.call = 2e-6;
+    file.add(HostPoint{HostOp::launch, 2, 4, 0}, launch);
+    file.add(HostPoint{HostOp::graph, 1, 1, 10}, launch);
+    file.add(InterferencePoint{std::get<KernelPoint>(kGemm).kernel, Beside::blocks_16},
+             Interference{timing(), 170e-6, 400e9, 500e9});
+    file.add(PowerPoint{PowerState::idle, {}}, PowerReading{76.4, 8.01, 0, 0, 0.345e9});
     file.add(kBusy, PowerReading{695, 8, 690e12, 0, 1.5e9});
     file.add_sentinel("start", std::get<KernelPoint>(kGemm).kernel, 181e-6);
     file.leave_out("attention: 3 points: \"no\" engine");
@@ -95,6 +101,16 @@ TEST_CASE("every section is written as its document says", "[gpu][measurements]"
   yaml::Map reduce(*map.list("collectives")[0], "collective");
   CHECK((reduce.text("op") == "all-reduce" && reduce.integer("devices", 2, 8) == 8));
   CHECK(reduce.quantity<Bytes>("size", yaml::kPositive).value == 1000);
+  yaml::Map launch(*map.list("launching")[0], "launching");
+  CHECK(
+      (launch.text("op") == "launch" && launch.integer("threads", 1, 9) == 2 && launch.integer("streams", 1, 9) == 4));
+  CHECK(launch.quantity<Seconds>("call", yaml::kPositive).value == Approx(2e-6));
+  CHECK(yaml::Map(*map.list("launching")[1], "launching").integer("nodes", 1, 99) == 10);
+  yaml::Map beside(*map.list("interference")[0], "interference");
+  CHECK((beside.text("op") == "gemm" && beside.text("beside") == "16-blocks"));
+  CHECK(beside.quantity<Seconds>("alone", yaml::kPositive).value == Approx(170e-6));
+  CHECK(beside.quantity<BytesPerSecond>("beside_rate", yaml::kPositive).value == Approx(400e9));
+  CHECK(beside.quantity<BytesPerSecond>("rate_alone", yaml::kPositive).value == Approx(500e9));
   yaml::Map idle(*map.list("power")[0], "power");
   CHECK(idle.text("state") == "idle");
   CHECK(idle.quantity<Watts>("power", yaml::kPositive).value == Approx(76.4));
@@ -119,9 +135,17 @@ TEST_CASE("the simulator reads what the harness writes, in every regime", "[gpu]
     for (std::size_t op = 0; op < kCollectives.size(); ++op) {
       file.add(CollectivePoint{static_cast<Collective>(op), 2, 1 << 20}, timing());
     }
-    file.add(PowerPoint{true, {}}, PowerReading{76.4, 8.01, 0, 0, 0});
+    for (std::size_t op = 0; op < kHostOps.size(); ++op) {
+      file.add(HostPoint{static_cast<HostOp>(op), 1, 1, 10}, timing());
+    }
+    for (std::size_t beside = 0; beside < kBesides.size(); ++beside) {
+      file.add(InterferencePoint{std::get<KernelPoint>(kGemm).kernel, static_cast<Beside>(beside)},
+               Interference{timing(), 170e-6, 400e9, 500e9});
+    }
+    file.add(PowerPoint{PowerState::idle, {}}, PowerReading{76.4, 8.01, 0, 0, 0});
     file.add(kBusy, PowerReading{695, 8, 690e12, 0, 1.5e9});
-    file.add(PowerPoint{false, parse_kernel("copy forward fp32 rows=8 columns=8")}, PowerReading{500, 8, 0, 4e12, 0});
+    file.add(PowerPoint{PowerState::busy, parse_kernel("copy forward fp32 rows=8 columns=8")},
+             PowerReading{500, 8, 0, 4e12, 0});
     file.add_sentinel("start", std::get<KernelPoint>(kGemm).kernel, 181e-6);
     file.finish(402);
   }
@@ -134,6 +158,10 @@ TEST_CASE("the simulator reads what the harness writes, in every regime", "[gpu]
   }
   CHECK((read.copies.size() == 2 && read.copies[0].both_ways && read.copies[1].to == "peer"));
   CHECK(read.collectives.size() == kCollectives.size());
+  CHECK(read.host.size() == kHostOps.size());
+  REQUIRE(read.interference.size() == kBesides.size());
+  CHECK(read.interference.back().beside == "16-blocks-paced");
+  CHECK(read.interference.back().alone.value == Approx(170e-6));
   REQUIRE(read.power.size() == 3);
   CHECK(read.power[1].flops.value == Approx(690e12));
   CHECK(read.power[2].bandwidth.value == Approx(4e12));

@@ -1,5 +1,6 @@
 // Whole runs of the harness for GPUs, on a runtime without a device.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -10,6 +11,7 @@
 #include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"
 
+#include "calibrate/gpu/check/check.hpp"
 #include "calibrate/gpu/runner.hpp"
 
 namespace stagecraft::gpu {
@@ -104,6 +106,58 @@ TEST_CASE("a run measures every point and writes what the runtime's clocks say",
   CHECK(device.integer("processors", 1, 200) == 16);
   CHECK(read_measurements(partition).measured.size() == 2);
   CHECK(of_partition.boolean("complete", false));
+}
+
+TEST_CASE("launches of the host, interference and power are measured, or left out with the reason", "[gpu][runner]") {
+  const std::string path = test::fresh_file("beside.yaml");
+  fake::state() = {};
+  fake::state().refuses_fp8 = true;
+  const Kernel gelu = parse_kernel("gelu forward bf16 rows=1000 columns=2000");
+  const std::vector<Group> some = {
+      group_of("launch", {HostPoint{HostOp::launch, 1, 2, 0}, HostPoint{HostOp::launch, 2, 2, 0},
+                          HostPoint{HostOp::event, 1, 2, 0}, HostPoint{HostOp::graph, 1, 1, 10}}),
+      group_of("gemm", {kernel("gemm forward fp8 batch=1 m=32 n=32 k=32")}),
+      group_of("interference", {InterferencePoint{gelu, Beside::both_ways}, InterferencePoint{gelu, Beside::blocks_8}}),
+      group_of("power", {PowerPoint{PowerState::blocked, {}}}),
+  };
+  REQUIRE(run_sweep(options_of(path), some, kGoOn) == Ended::done);
+  fake::state() = {};
+
+  const Measurements read = read_measurements(yaml::load(path));
+  REQUIRE(read.host.size() == 4);
+  CHECK(read.host[1].threads == 2);
+  CHECK(read.host[1].call.has_value());
+  CHECK(read.host[3].nodes == 10);
+  REQUIRE(read.interference.size() == 1);
+  CHECK(read.interference[0].beside == "both-ways");
+  const double alone = 1000 * 2000 / fake::kKernelRate; // nothing interferes on this runtime
+  CHECK(read.interference[0].alone.value == Approx(alone));
+  CHECK(read.interference[0].time.median.value == Approx(alone));
+  CHECK(read.interference[0].rate_alone.value > 0);
+
+  const std::string text = read_file(path);
+  CHECK(text.find("gemm: 1 point: cuBLASLt knows no algorithm for this product") != std::string::npos);
+  CHECK(text.find("interference: 1 point: nothing was copied beside the kernel") != std::string::npos);
+  CHECK(text.find("power: 1 point: the driver does not give the power") != std::string::npos);
+}
+
+TEST_CASE("a check finds kernels that compute nothing, and products that are right", "[gpu][check]") {
+  fake::state() = {};
+  Session session(0, {});
+  std::vector<std::string> lines;
+  const Checked checked =
+      check_kernels(session, make_stream().get(), [&](const std::string& line) { lines.push_back(line); });
+  const auto said = [&](const std::string& front) {
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return line.compare(0, front.size(), front) == 0; });
+  };
+  CHECK(said("right  gemm forward fp32") == 1); // this runtime multiplies in fp32, and computes nothing else
+  CHECK(said("right  gemm backward-input fp32") == 1);
+  CHECK(said("right  gemm backward-weight fp32") == 1);
+  CHECK(said("WRONG  swiglu forward fp32") == 3);
+  CHECK(said("WRONG  rms-norm backward-input fp32") == 3);
+  CHECK(checked.right + checked.wrong + checked.left_out == static_cast<int>(lines.size()));
+  CHECK(checked.left_out == 0);
 }
 
 TEST_CASE("sentinels are measured at the start, in the middle and at the end", "[gpu][runner]") {

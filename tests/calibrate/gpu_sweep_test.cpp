@@ -82,6 +82,31 @@ TEST_CASE("partitions leave multiprocessors for others", "[gpu][sweep]") {
   }
 }
 
+// Place of the first point, or the last one, of a group whose words have a part.
+std::size_t place(const Group& group, const std::string& part, bool last) {
+  std::size_t found = group.points.size();
+  for (std::size_t i = 0; i < group.points.size(); ++i) {
+    if (to_text(group.points[i]).find(part) != std::string::npos && (last || found == group.points.size())) {
+      found = i;
+    }
+  }
+  REQUIRE(found < group.points.size());
+  return found;
+}
+
+TEST_CASE("what transformers need comes first, and convolutions last", "[gpu][sweep]") {
+  const auto groups = plan_sweep({}, {});
+  CHECK(groups[1].name == "launch");
+  CHECK(groups.back().name == "convolution");
+  const Group& gemm = group_of(groups, "gemm");
+  CHECK(place(gemm, " bf16 ", true) < place(gemm, " fp8 ", false));
+  CHECK(place(gemm, " fp8 ", true) < place(gemm, " fp16 ", false));
+  const Group& elementwise = group_of(groups, "elementwise");
+  for (const char* op : {"rms-norm", "swiglu", "rotary", "cross-entropy", "clip", "cast", "adam"}) {
+    CHECK(place(elementwise, op, true) < place(elementwise, "batch-norm", false));
+  }
+}
+
 TEST_CASE("kernels that do not fit into memory are left out", "[gpu][sweep]") {
   const double memory = 2e9;
   const auto groups = plan_sweep({1, 132, 8, memory}, {});

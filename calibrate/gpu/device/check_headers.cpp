@@ -18,7 +18,8 @@ static_assert(int{kCompute32F} == CUBLAS_COMPUTE_32F && int{kCompute32FFastTf32}
 static_assert(int{kTransposeNo} == CUBLAS_OP_N && int{kTransposeYes} == CUBLAS_OP_T);
 static_assert(int{kDescriptionTransposeA} == CUBLASLT_MATMUL_DESC_TRANSA &&
               int{kDescriptionTransposeB} == CUBLASLT_MATMUL_DESC_TRANSB &&
-              int{kDescriptionSmCountTarget} == CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET);
+              int{kDescriptionSmCountTarget} == CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET &&
+              int{kDescriptionFastAccumulation} == CUBLASLT_MATMUL_DESC_FAST_ACCUM);
 static_assert(int{kLayoutBatchCount} == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
               int{kLayoutBatchStride} == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(int{kPreferenceWorkspace} == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);

@@ -37,6 +37,7 @@ enum : int {
   kDescriptionTransposeA = 3,
   kDescriptionTransposeB = 4,
   kDescriptionSmCountTarget = 15,
+  kDescriptionFastAccumulation = 25,
   kLayoutBatchCount = 5,
   kLayoutBatchStride = 6,
   kPreferenceWorkspace = 1,

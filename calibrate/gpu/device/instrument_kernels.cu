@@ -18,8 +18,8 @@ template <class T> __global__ void gaussian_kernel(T* values, std::int64_t count
     return;
   }
   const std::uint64_t bits = mix(seed + 0x9e3779b97f4a7c15ull * static_cast<std::uint64_t>(pair + 1));
-  const float radius_of = (static_cast<float>(bits >> 40) + 1.0f) * 0x1p-24f;     // in (0, 1]
-  const float angle_of = static_cast<float>(bits & 0xffffffull) * 0x1p-24f;       // in [0, 1)
+  const float radius_of = (static_cast<float>(bits >> 40) + 1.0f) * 0x1p-24f; // in (0, 1]
+  const float angle_of = static_cast<float>(bits & 0xffffffull) * 0x1p-24f;   // in [0, 1)
   const float radius = sqrtf(-2.0f * __logf(radius_of));
   float sine, cosine;
   __sincosf(6.2831853f * angle_of, &sine, &cosine);
@@ -84,6 +84,55 @@ __global__ void copy_until_kernel(const volatile int* flag, long long nanosecond
     }
     for (std::int64_t i = thread_number(); i < count; i += stride) {
       to[i] = from[i];
+    }
+  }
+}
+
+constexpr int kNetworkThreads = 512, kLoadsEach = 8; // a block moves 64 KiB at once
+
+// Block b copies every chunk whose number is b modulo the number of blocks, from the beginning again at the end.
+__global__ void network_kernel(const volatile int* flag, long long nanoseconds, int* timed_out, const uint4* from,
+                               uint4* to, std::int64_t chunks, double nanoseconds_per_chunk,
+                               volatile long long* copied) {
+  constexpr std::int64_t kChunk = static_cast<std::int64_t>(kNetworkThreads) * kLoadsEach;
+  constexpr int kBetween = 32; // chunks between two looks at the host's flag, each of which takes microseconds
+  const long long start = global_nanoseconds();
+  __shared__ bool over;
+  for (long long done = 0;; ++done) {
+    if (done % kBetween == 0) {
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        const bool late = global_nanoseconds() - start > nanoseconds;
+        over = *flag != 0 || late;
+        copied[blockIdx.x] = done * kChunk * static_cast<long long>(sizeof(uint4));
+        if (late) {
+          *timed_out = 1;
+        }
+        __threadfence_system();
+      }
+      __syncthreads();
+      if (over) {
+        return;
+      }
+    }
+    if (nanoseconds_per_chunk > 0) {
+      if (threadIdx.x == 0) {
+        const auto then = start + static_cast<long long>(static_cast<double>(done) * nanoseconds_per_chunk);
+        while (global_nanoseconds() < then) {
+        }
+      }
+      __syncthreads();
+    }
+    const std::int64_t number = (static_cast<std::int64_t>(blockIdx.x) + done * gridDim.x) % chunks;
+    const std::int64_t at = number * kChunk + threadIdx.x;
+    uint4 values[kLoadsEach];
+#pragma unroll
+    for (int i = 0; i < kLoadsEach; ++i) {
+      values[i] = from[at + i * kNetworkThreads];
+    }
+#pragma unroll
+    for (int i = 0; i < kLoadsEach; ++i) {
+      to[at + i * kNetworkThreads] = values[i];
     }
   }
 }
@@ -154,6 +203,9 @@ void fill_gaussian(Precision precision, void* values, std::int64_t count, std::u
   case Precision::bf16:
     gaussian_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<__nv_bfloat16*>(values), count, seed);
     break;
+  case Precision::fp8: // gradients read it as e5m2, also without infinities
+    gaussian_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<__nv_fp8_e4m3*>(values), count, seed);
+    break;
   case Precision::fp16:
     gaussian_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<__half*>(values), count, seed);
     break;
@@ -179,6 +231,21 @@ void copy_until(const volatile int* flag, long long nanoseconds, int* timed_out,
   copy_until_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
       flag, nanoseconds, timed_out, static_cast<const uint4*>(from), static_cast<uint4*>(to),
       bytes / static_cast<std::int64_t>(sizeof(uint4)));
+}
+
+void wait_as_collective(const volatile int* flag, long long nanoseconds, int* timed_out, cudaStream_t stream) {
+  constexpr unsigned kBlocks = 16, kWarp = 32;
+  block_kernel<<<kBlocks, kWarp, 0, stream>>>(flag, nanoseconds, timed_out);
+}
+
+void copy_as_network(const volatile int* flag, long long nanoseconds, int* timed_out, const void* from, void* to,
+                     std::int64_t bytes, int blocks, double nanoseconds_per_byte, long long* copied,
+                     cudaStream_t stream) {
+  constexpr std::int64_t kChunkBytes = static_cast<std::int64_t>(kNetworkThreads) * kLoadsEach * sizeof(uint4);
+  const double per_chunk = nanoseconds_per_byte * static_cast<double>(kChunkBytes) * blocks;
+  network_kernel<<<static_cast<unsigned>(blocks), kNetworkThreads, 0, stream>>>(
+      flag, nanoseconds, timed_out, static_cast<const uint4*>(from), static_cast<uint4*>(to), bytes / kChunkBytes,
+      per_chunk, copied);
 }
 
 void stamp_time(long long* at, cudaStream_t stream) { stamp_kernel<<<1, 1, 0, stream>>>(at); }

@@ -35,6 +35,18 @@ void block(const volatile int* flag, long long nanoseconds, int* timed_out, cuda
 void copy_until(const volatile int* flag, long long nanoseconds, int* timed_out, const void* from, void* to,
                 std::int64_t bytes, int blocks, cudaStream_t stream);
 
+/// Waits with 16 blocks, as a collective's kernel does for its peers, until the host sets *flag; for at most
+/// `nanoseconds`, and then adds to *timed_out.
+void wait_as_collective(const volatile int* flag, long long nanoseconds, int* timed_out, cudaStream_t stream);
+inline constexpr int kMostCopyBlocks = 64;
+/// Copies `bytes`, at least 64 KiB, over and over as a network's kernel does, with a few blocks, at most
+/// kMostCopyBlocks, all together no faster than `nanoseconds_per_byte`, until the host sets *flag; for at most
+/// `nanoseconds`, and then sets *timed_out. copied[b], in host memory that the device sees, grows by what block b
+/// copied.
+void copy_as_network(const volatile int* flag, long long nanoseconds, int* timed_out, const void* from, void* to,
+                     std::int64_t bytes, int blocks, double nanoseconds_per_byte, long long* copied,
+                     cudaStream_t stream);
+
 /// Writes the time of the global timer in nanoseconds to *at, which may be in host memory that the device sees.
 void stamp_time(long long* at, cudaStream_t stream);
 /// Holds the stream until *at, in host memory that the device sees, is not 0 and the time *at has come; or until *stop
@@ -49,13 +61,21 @@ void copy_shaped(const void* from, void* to, std::int64_t bytes, const long long
 void mark_processors(int* seen, cudaStream_t stream);
 inline constexpr int kMostProcessors = 1024;
 
-/// Operands of a memory-bound operator; elementwise_kernels.cu says which of them each op reads and writes.
+/// Rows that share a position in a rotary embedding: the heads of a token.
+inline constexpr std::int64_t kRowsPerPosition = 32;
+/// Fills the table of a rotary embedding: cosine and sine of kPositions x columns / 2 angles.
+void fill_rotary(float* table, std::int64_t columns, cudaStream_t stream);
+/// The norm to which gradients are clipped.
+inline constexpr float kMostNorm = 1.0F;
+
+/// Operands of a memory-bound operator; the files of kernels say which of them each op reads and writes.
 struct ElementwiseOperands {
-  void *x = nullptr, *y = nullptr, *z = nullptr; ///< rows x columns, stored in the kernel's precision
-  unsigned char* mask = nullptr;                 ///< rows x columns
-  int* indices = nullptr;                        ///< rows
-  float* table = nullptr;                        ///< kVocabulary x columns; for embeddings
-  float* statistics = nullptr;                   ///< 4 x max(rows, columns)
+  void *x = nullptr, *y = nullptr, *z = nullptr, *u = nullptr,
+       *v = nullptr;             ///< rows x columns, stored in the kernel's precision
+  unsigned char* mask = nullptr; ///< rows x columns
+  int* indices = nullptr;        ///< rows
+  float* table = nullptr;        ///< kVocabulary x columns of embeddings; of rotary positions kPositions x columns
+  float* statistics = nullptr;   ///< 4 x max(rows, columns)
   float *weights = nullptr, *gradients = nullptr, *first = nullptr, *second = nullptr; ///< for adam
 };
 

@@ -34,6 +34,12 @@ struct Release {
 
 } // namespace
 
+std::shared_ptr<CUstream_st> make_stream() {
+  cudaStream_t made = nullptr;
+  STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  return {made, [](cudaStream_t one) { cudaStreamDestroy(one); }};
+}
+
 Event::Event() {
   cudaEvent_t made = nullptr;
   STAGECRAFT_CUDA_CHECK(cudaEventCreate(&made));

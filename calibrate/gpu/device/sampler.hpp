@@ -17,6 +17,9 @@ namespace stagecraft::gpu {
 /// Enqueues one run of what is to be measured.
 using Launch = std::function<void(cudaStream_t)>;
 
+/// A stream of its own, which waits for no other.
+std::shared_ptr<CUstream_st> make_stream();
+
 /// An event that is destroyed with its owner.
 class Event {
 public:

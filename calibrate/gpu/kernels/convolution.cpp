@@ -19,6 +19,9 @@ std::int64_t count_of(const DnnTensor& tensor) {
 } // namespace
 
 Operation prepare_convolution(Session& session, const Kernel& kernel, cudaStream_t stream) {
+  if (kernel.precision == Precision::fp8) {
+    throw DeviceError("convolutions are in fp32, tf32, fp16 and bf16");
+  }
   const dnn::Handle handle = session.dnn_handle();
   DnnGraph graph(session.dnn);
   const Convolution at = add_convolution(graph, kernel);

@@ -2,7 +2,8 @@
 //   forward          Y[m,n] = X[m,k] W[n,k]'
 //   backward-input  dX[m,n] = dY[m,k] W[k,n]
 //   backward-weight dW[m,n] = dY[k,m]' X[k,n]
-// cuBLASLt takes matrices column by column, so that it computes C' = B' A' with our B first.
+// cuBLASLt takes matrices column by column, so that it computes C' = B' A' with our B first. In fp8 devices of 9.0
+// multiply only as forward does, so that the other passes too read operands that were transposed before.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
@@ -22,20 +23,24 @@ void check_lt(int status, const char* call) {
 }
 
 struct Types {
-  cudaDataType data;
+  cudaDataType first, second, result;
   int compute;
 };
 
-Types types_of(Precision precision) {
-  switch (precision) {
+// In fp8 gradients, the second operand of backward passes, have one more bit of exponent.
+Types types_of(const Kernel& kernel) {
+  switch (kernel.precision) {
+  case Precision::fp8:
+    return {CUDA_R_8F_E4M3, kernel.pass == Pass::forward ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2, CUDA_R_16BF,
+            lt::kCompute32F};
   case Precision::bf16:
-    return {CUDA_R_16BF, lt::kCompute32F};
+    return {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF, lt::kCompute32F};
   case Precision::fp16:
-    return {CUDA_R_16F, lt::kCompute32F};
+    return {CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, lt::kCompute32F};
   case Precision::tf32:
-    return {CUDA_R_32F, lt::kCompute32FFastTf32};
+    return {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, lt::kCompute32FFastTf32};
   default:
-    return {CUDA_R_32F, lt::kCompute32F};
+    return {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, lt::kCompute32F};
   }
 }
 
@@ -52,11 +57,10 @@ public:
   std::string variant() const;
 
 private:
-  lt::Layout layout(std::int64_t rows, std::int64_t columns) const;
+  lt::Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns) const;
 
   const CublasLt& lt_;
   lt::Handle handle_;
-  Types types_;
   std::int64_t batch_;
   lt::Description description_ = nullptr;
   lt::Layout first_ = nullptr, second_ = nullptr, result_ = nullptr;
@@ -64,12 +68,14 @@ private:
 };
 
 Product::Product(Session& session, const Kernel& kernel, int processors)
-    : lt_(session.lt), handle_(session.lt_handle()), types_(types_of(kernel.precision)), batch_(kernel.shape[0]) {
+    : lt_(session.lt), handle_(session.lt_handle()), batch_(kernel.shape[0]) {
   const std::int64_t m = kernel.shape[1], n = kernel.shape[2], k = kernel.shape[3];
-  const int transpose_first = kernel.pass == Pass::forward ? lt::kTransposeYes : lt::kTransposeNo;
-  const int transpose_second = kernel.pass == Pass::backward_weight ? lt::kTransposeYes : lt::kTransposeNo;
-  check_lt(lt_.description_create(&description_, types_.compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
-  const auto set = [&](int attribute, int value) {
+  const Types types = types_of(kernel);
+  const bool fp8 = kernel.precision == Precision::fp8;
+  const int transpose_first = fp8 || kernel.pass == Pass::forward ? lt::kTransposeYes : lt::kTransposeNo;
+  const int transpose_second = !fp8 && kernel.pass == Pass::backward_weight ? lt::kTransposeYes : lt::kTransposeNo;
+  check_lt(lt_.description_create(&description_, types.compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  const auto set = [&](int attribute, auto value) {
     check_lt(lt_.description_set(description_, attribute, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute");
   };
   set(lt::kDescriptionTransposeA, transpose_first);
@@ -77,9 +83,12 @@ Product::Product(Session& session, const Kernel& kernel, int processors)
   if (processors > 0) {
     set(lt::kDescriptionSmCountTarget, processors);
   }
-  first_ = transpose_first == lt::kTransposeYes ? layout(k, n) : layout(n, k);
-  second_ = transpose_second == lt::kTransposeYes ? layout(m, k) : layout(k, m);
-  result_ = layout(n, m);
+  if (fp8 && kernel.pass == Pass::forward) { // as frameworks do: sums of gradients are kept more exact
+    set(lt::kDescriptionFastAccumulation, std::int8_t{1});
+  }
+  first_ = transpose_first == lt::kTransposeYes ? layout(types.first, k, n) : layout(types.first, n, k);
+  second_ = transpose_second == lt::kTransposeYes ? layout(types.second, m, k) : layout(types.second, k, m);
+  result_ = layout(types.result, n, m);
 }
 
 Product::~Product() {
@@ -93,10 +102,9 @@ Product::~Product() {
   }
 }
 
-lt::Layout Product::layout(std::int64_t rows, std::int64_t columns) const {
+lt::Layout Product::layout(cudaDataType type, std::int64_t rows, std::int64_t columns) const {
   lt::Layout made = nullptr;
-  check_lt(lt_.layout_create(&made, types_.data, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
-                             rows),
+  check_lt(lt_.layout_create(&made, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), rows),
            "cublasLtMatrixLayoutCreate");
   if (batch_ > 1) {
     const auto count = static_cast<std::int32_t>(batch_);
@@ -151,7 +159,7 @@ Operation prepare_gemm(Session& session, const Kernel& kernel, cudaStream_t stre
   product->choose_algorithm();
   const void* a = session.arena.take_gaussian(kernel.precision, batch * m * k, stream);
   const void* b = session.arena.take_gaussian(kernel.precision, batch * k * n, stream);
-  void* c = session.arena.take_gaussian(kernel.precision, batch * m * n, stream);
+  void* c = session.arena.take_gaussian(result_of(kernel.precision), batch * m * n, stream);
   session.workspace.reset();
   void* workspace = session.workspace.take(kWorkspace);
   return {[=](cudaStream_t on) { product->run(a, b, c, workspace, on); }, product->variant()};

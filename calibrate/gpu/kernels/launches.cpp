@@ -31,13 +31,15 @@ Timing one_after_the_other(Sampler& sampler) {
   return per_launch(sampler.measure(launches, method_of(false)), kLaunches);
 }
 
-std::shared_ptr<CUgraphExec_st> capture(cudaStream_t stream) {
+} // namespace
+
+std::shared_ptr<CUgraphExec_st> capture_empty(int kernels, cudaStream_t stream) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   launch_empty(stream); // loads the kernel before the capture
   STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(stream));
   STAGECRAFT_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  for (int i = 0; i < kLaunches; ++i) {
+  for (int i = 0; i < kernels; ++i) {
     launch_empty(stream);
   }
   STAGECRAFT_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
@@ -47,17 +49,18 @@ std::shared_ptr<CUgraphExec_st> capture(cudaStream_t stream) {
   return {ready, [](cudaGraphExec_t one) { cudaGraphExecDestroy(one); }};
 }
 
+namespace {
+
 Timing in_a_graph(Sampler& sampler) {
-  const std::shared_ptr<CUgraphExec_st> graph = capture(sampler.stream());
+  const std::shared_ptr<CUgraphExec_st> graph = capture_empty(kLaunches, sampler.stream());
   const Launch launch = [&](cudaStream_t stream) { STAGECRAFT_CUDA_CHECK(cudaGraphLaunch(graph.get(), stream)); };
   return per_launch(sampler.measure(launch, method_of(false)), kLaunches);
 }
 
 Timing after_an_event(Sampler& sampler) {
   constexpr int kTurns = 50; // six commands each, which fit into the queue of a held stream
-  cudaStream_t other = nullptr;
-  STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-  const std::shared_ptr<CUstream_st> keep(other, [](cudaStream_t one) { cudaStreamDestroy(one); });
+  const std::shared_ptr<CUstream_st> keep = make_stream();
+  cudaStream_t other = keep.get();
   const Event there, back;
   const Launch turns = [&](cudaStream_t stream) {
     for (int i = 0; i < kTurns; ++i) {

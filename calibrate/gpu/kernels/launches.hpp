@@ -11,4 +11,7 @@ namespace stagecraft::gpu {
 /// in a graph. `event`: alternating on two streams, each waiting for an event of the other.
 Timing measure_launch(Sampler& sampler, Regime regime);
 
+/// A graph of that many empty kernels, one after the other; `stream` must be idle.
+std::shared_ptr<CUgraphExec_st> capture_empty(int kernels, cudaStream_t stream);
+
 } // namespace stagecraft::gpu

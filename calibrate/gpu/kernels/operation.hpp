@@ -20,8 +20,10 @@ Operation prepare(Session& session, const Kernel& kernel, cudaStream_t stream, i
 /// workspace must not run at the same time.
 Operation prepare_beside(Session& session, const Kernel& kernel, cudaStream_t stream, int processors);
 
-/// Whether we have a kernel of our own for this op and pass.
+/// Whether we have a kernel of our own for this op, pass and precision.
 bool has_elementwise(const Kernel& kernel);
+/// The operands of such a kernel, in the session's memory.
+ElementwiseOperands take_elementwise(Session& session, const Kernel& kernel, cudaStream_t stream);
 
 /// prepare() for each family of kernels; memory is free already.
 Operation prepare_gemm(Session& session, const Kernel& kernel, cudaStream_t stream, int processors);

@@ -11,12 +11,6 @@ namespace {
 
 constexpr int kPeer = 1; // index of the other device; the session has device 0
 
-std::shared_ptr<CUstream_st> make_stream() {
-  cudaStream_t made = nullptr;
-  STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-  return {made, [](cudaStream_t one) { cudaStreamDestroy(one); }};
-}
-
 void allow_peer(int device, int peer) {
   int can = 0;
   STAGECRAFT_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, peer));

@@ -16,7 +16,8 @@ namespace stagecraft::gpu {
 namespace {
 
 constexpr const char* kSchema = "schema: stagecraft-measurements/1";
-constexpr std::array<const char*, 5> kSections = {"measured", "copies", "collectives", "power", "sentinels"};
+constexpr std::array<const char*, 7> kSections = {"measured",     "copies", "collectives", "launching",
+                                                  "interference", "power",  "sentinels"};
 // Between the part of a line that says what was measured and its result.
 constexpr std::array<const char*, 2> kResults = {", median: ", ", power: "};
 
@@ -133,11 +134,21 @@ bool MeasurementFile::has(const Point& point) const {
   return known_.count(std::string(section_of(point)) + " " + identity(point)) > 0;
 }
 
+namespace {
+
+std::string summary_text(const Summary& seconds) {
+  return ", median: " + time_text(seconds.median) + ", q1: " + time_text(seconds.q1) +
+         ", q3: " + time_text(seconds.q3) + ", least: " + time_text(seconds.least) +
+         ", samples: " + std::to_string(seconds.samples);
+}
+
+std::string rate_text(double bytes_per_second) { return number(bytes_per_second / 1e9) + " GB/s"; }
+
+} // namespace
+
 void MeasurementFile::add(const Point& point, const Timing& timing) {
-  const Summary& seconds = timing.seconds;
-  std::string rest = ", median: " + time_text(seconds.median) + ", q1: " + time_text(seconds.q1) +
-                     ", q3: " + time_text(seconds.q3) + ", least: " + time_text(seconds.least) +
-                     ", samples: " + std::to_string(seconds.samples);
+  std::string rest = summary_text(timing.seconds);
+  rest += timing.call > 0 ? ", call: " + time_text(timing.call) : "";
   if (std::holds_alternative<KernelPoint>(point)) {
     rest += timing.clock > 0 ? ", clock: " + clock_text(timing.clock) : "";
     rest += timing.dropped > 0 ? ", dropped: " + std::to_string(timing.dropped) : "";
@@ -146,10 +157,20 @@ void MeasurementFile::add(const Point& point, const Timing& timing) {
   add_line(std::string(section_of(point)), identity(point), rest);
 }
 
+void MeasurementFile::add(const Point& point, const Interference& interference) {
+  const Timing& timing = interference.beside;
+  std::string rest = summary_text(timing.seconds) + ", alone: " + time_text(interference.alone) +
+                     ", beside_rate: " + rate_text(interference.beside_rate) +
+                     ", rate_alone: " + rate_text(interference.rate_alone);
+  rest += timing.clock > 0 ? ", clock: " + clock_text(timing.clock) : "";
+  rest += timing.variant.empty() ? "" : ", variant: " + quoted(timing.variant);
+  add_line(std::string(section_of(point)), identity(point), rest);
+}
+
 void MeasurementFile::add(const Point& point, const PowerReading& reading) {
   std::string rest = ", power: " + number(reading.watts) + " W, duration: " + time_text(reading.seconds);
   rest += reading.flops > 0   ? ", rate: " + number(reading.flops / 1e12) + " TFLOP/s"
-          : reading.bytes > 0 ? ", rate: " + number(reading.bytes / 1e9) + " GB/s"
+          : reading.bytes > 0 ? ", rate: " + rate_text(reading.bytes)
                               : "";
   rest += reading.clock > 0 ? ", clock: " + clock_text(reading.clock) : "";
   add_line(std::string(section_of(point)), identity(point), rest);

@@ -29,7 +29,15 @@ struct Timing {
   Summary seconds;
   int dropped = 0;     ///< samples dropped because the device was throttled
   double clock = 0;    ///< of the multiprocessors, Hz; 0: unknown
+  double call = 0;     ///< of one call on the host, seconds; 0: not measured
   std::string variant; ///< the library's implementation
+};
+
+/// One measured interference: the time of a kernel beside copies, and what both do alone.
+struct Interference {
+  Timing beside;
+  double alone = 0;                       ///< seconds of the kernel
+  double beside_rate = 0, rate_alone = 0; ///< of the copies, bytes per second
 };
 
 /// One measured power.
@@ -51,6 +59,7 @@ public:
 
   /// Adds a line and writes the whole file anew, so that it can always be read.
   void add(const Point& point, const Timing& timing);
+  void add(const Point& point, const Interference& interference);
   void add(const Point& point, const PowerReading& reading);
   void add_sentinel(const std::string& when, const Kernel& kernel, double seconds);
   /// Notes under `method` what is missing and why.

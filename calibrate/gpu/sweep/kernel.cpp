@@ -165,17 +165,24 @@ double bytes_of(const Kernel& kernel) {
   const auto stored = static_cast<double>(bytes_of(kernel.precision));
   switch (kernel.op) {
   case Op::gemm:
-    return stored * at(0) * (at(1) * at(3) + at(3) * at(2) + at(1) * at(2));
+    return at(0) * (stored * (at(1) * at(3) + at(3) * at(2)) +
+                    static_cast<double>(bytes_of(result_of(kernel.precision))) * at(1) * at(2));
   case Op::convolution: {
     const double places = output_places(s);
     return stored * (at(0) * at(1) * at(2) * at(3) + at(0) * at(4) * places + at(4) * at(1) / at(9) * at(5) * at(6));
   }
   case Op::attention: // with all gradients, their fp32 sums, and the statistics
     return at(0) * at(1) * (at(2) + at(3)) * at(4) * (kernel.pass == Pass::forward ? 2 * stored : 4 * stored + 8);
-  case Op::adam:
-    return 16 * at(0) * at(1);
+  case Op::adam: // four tensors in fp32, a gradient and a copy of the weights in less
+    return 20 * at(0) * at(1);
+  case Op::swiglu: // gate, up and the gradients of all three
+    return 5 * stored * at(0) * at(1);
   case Op::embedding:
     return 3 * stored * at(0) * at(1) + 4.0 * kVocabulary * at(1);
+  case Op::rotary: // the table of angles too
+    return stored * at(0) * at(1) + 4.0 * kPositions * at(1);
+  case Op::cast:
+    return (stored + static_cast<double>(bytes_of(cast_from(kernel.precision)))) * at(0) * at(1);
   default:
     return (3 * stored + 1) * at(0) * at(1);
   }

@@ -27,12 +27,18 @@ enum class Op : std::uint8_t {
   embedding,
   sum,
   adam,
+  rms_norm,
+  swiglu,
+  rotary,
+  cross_entropy,
+  clip,
+  cast,
   launch,
 };
 
 enum class Pass : std::uint8_t { forward, backward_input, backward_weight };
 
-enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16 };
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8 };
 
 inline constexpr std::size_t kMostDimensions = 10;
 
@@ -52,7 +58,7 @@ struct OpRow {
 };
 
 /// Every op, in the order of the enumeration.
-inline constexpr std::array<OpRow, 15> kOps = {{
+inline constexpr std::array<OpRow, 21> kOps = {{
     {"gemm", Op::gemm, {"batch", "m", "n", "k"}},
     {"convolution", Op::convolution, {"n", "c", "h", "w", "k", "r", "s", "stride", "padding", "groups"}},
     {"attention", Op::attention, {"batch", "sequence", "heads", "kv_heads", "head_size", "causal"}},
@@ -67,11 +73,17 @@ inline constexpr std::array<OpRow, 15> kOps = {{
     {"embedding", Op::embedding, {"rows", "columns"}},
     {"sum", Op::sum, {"rows", "columns"}},
     {"adam", Op::adam, {"rows", "columns"}},
+    {"rms-norm", Op::rms_norm, {"rows", "columns"}},
+    {"swiglu", Op::swiglu, {"rows", "columns"}},
+    {"rotary", Op::rotary, {"rows", "columns"}},
+    {"cross-entropy", Op::cross_entropy, {"rows", "columns"}},
+    {"clip", Op::clip, {"rows", "columns"}},
+    {"cast", Op::cast, {"rows", "columns"}},
     {"launch", Op::launch, {}},
 }};
 
 inline constexpr std::array<std::string_view, 3> kPasses = {"forward", "backward-input", "backward-weight"};
-inline constexpr std::array<std::string_view, 4> kPrecisions = {"fp32", "tf32", "fp16", "bf16"};
+inline constexpr std::array<std::string_view, 5> kPrecisions = {"fp32", "tf32", "fp16", "bf16", "fp8"};
 
 constexpr const OpRow& row_of(Op op) { return kOps[static_cast<std::size_t>(op)]; }
 constexpr std::string_view name_of(Pass pass) { return kPasses[static_cast<std::size_t>(pass)]; }
@@ -79,11 +91,19 @@ constexpr std::string_view name_of(Precision precision) { return kPrecisions[sta
 
 /// Bytes of a stored element.
 constexpr std::int64_t bytes_of(Precision precision) {
-  return precision == Precision::fp16 || precision == Precision::bf16 ? 2 : 4;
+  return precision == Precision::fp8 ? 1 : precision == Precision::fp16 || precision == Precision::bf16 ? 2 : 4;
 }
 
-/// Rows of an embedding's table.
-inline constexpr int kVocabulary = 50304;
+/// What a product's result is stored in: that of fp8 inputs is bf16.
+constexpr Precision result_of(Precision precision) { return precision == Precision::fp8 ? Precision::bf16 : precision; }
+
+/// What a cast to this precision starts from: 16 bits come from fp32, all else from bf16.
+constexpr Precision cast_from(Precision to) {
+  return to == Precision::bf16 || to == Precision::fp16 ? Precision::fp32 : Precision::bf16;
+}
+
+/// Rows of an embedding's table, and positions in that of a rotary embedding.
+inline constexpr int kVocabulary = 50304, kPositions = 4096;
 
 using Shape = std::array<std::int64_t, kMostDimensions>;
 

@@ -17,7 +17,7 @@ struct Options {
   std::vector<std::string> libraries;
   std::string name; ///< device name for the file; "": the device's own
   int device = 0;
-  bool list = false, dry_run = false, help = false;
+  bool list = false, dry_run = false, check = false, help = false;
 };
 
 /// Reads the arguments after the program's name; std::invalid_argument says what is wrong and what is allowed.

@@ -13,11 +13,13 @@ std::string shape_text(const Kernel& kernel) {
   return "{" + text + "}";
 }
 
+std::string identity_of(const Kernel& kernel) {
+  return "op: " + std::string(row_of(kernel.op).name) + ", pass: " + std::string(name_of(kernel.pass)) +
+         ", precision: " + std::string(name_of(kernel.precision)) + ", shape: " + shape_text(kernel);
+}
+
 std::string identity_of(const KernelPoint& point) {
-  std::string text = "op: " + std::string(row_of(point.kernel.op).name);
-  text += ", pass: " + std::string(name_of(point.kernel.pass));
-  text += ", precision: " + std::string(name_of(point.kernel.precision));
-  text += ", shape: " + shape_text(point.kernel);
+  const std::string text = identity_of(point.kernel);
   return point.regime == Regime::burst ? text : text + ", regime: " + std::string(name_of(point.regime));
 }
 
@@ -34,14 +36,33 @@ std::string identity_of(const CollectivePoint& point) {
          ", size: " + size_text(point.bytes);
 }
 
+std::string identity_of(const HostPoint& point) {
+  const std::string text = "op: " + std::string(name_of(point.op));
+  switch (point.op) {
+  case HostOp::launch:
+    return text + ", threads: " + std::to_string(point.threads) + ", streams: " + std::to_string(point.streams);
+  case HostOp::graph:
+    return text + ", nodes: " + std::to_string(point.nodes);
+  default:
+    return text;
+  }
+}
+
+std::string identity_of(const InterferencePoint& point) {
+  return identity_of(point.kernel) + ", beside: " + std::string(name_of(point.beside));
+}
+
 std::string identity_of(const PowerPoint& point) {
-  return point.idle ? "state: idle" : "state: \"" + to_text(point.kernel) + "\"";
+  return point.state == PowerState::idle      ? "state: idle"
+         : point.state == PowerState::blocked ? "state: blocked"
+                                              : "state: \"" + to_text(point.kernel) + "\"";
 }
 
 } // namespace
 
 std::string_view section_of(const Point& point) {
-  constexpr std::array<std::string_view, 4> kSections = {"measured", "copies", "collectives", "power"};
+  constexpr std::array<std::string_view, 6> kSections = {"measured",  "copies",       "collectives",
+                                                         "launching", "interference", "power"};
   return kSections[point.index()];
 }
 

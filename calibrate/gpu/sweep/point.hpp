@@ -54,15 +54,57 @@ struct CollectivePoint {
   std::int64_t bytes = 0; ///< counted as nccl-tests does
 };
 
-/// The power of an idle device, or of one that repeats a kernel.
-struct PowerPoint {
-  bool idle = true;
-  Kernel kernel; ///< unless idle
+/// What the host does for the device.
+enum class HostOp : std::uint8_t {
+  launch, ///< of empty kernels
+  event,  ///< recorded on one stream, awaited by another
+  graph,  ///< of empty kernels, launched whole
 };
 
-using Point = std::variant<KernelPoint, CopyPoint, CollectivePoint, PowerPoint>;
+inline constexpr std::array<std::string_view, 3> kHostOps = {"launch", "event", "graph"};
+constexpr std::string_view name_of(HostOp op) { return kHostOps[static_cast<std::size_t>(op)]; }
 
-/// The section of the file for the point: "measured", "copies", "collectives" or "power".
+struct HostPoint {
+  HostOp op = HostOp::launch;
+  int threads = 1, streams = 1; ///< all streams together, used in turn
+  int nodes = 0;                ///< of a graph
+};
+
+/// What copies memory without a pause beside a kernel: the copy engines, or blocks of a kernel, as networks have them.
+enum class Beside : std::uint8_t {
+  host_to_device,
+  device_to_host,
+  both_ways,
+  device_to_device,
+  blocks_8,
+  blocks_16,
+  blocks_16_paced, ///< at the rate of a network
+};
+
+inline constexpr std::array<std::string_view, 7> kBesides = {
+    "host-to-device", "device-to-host", "both-ways", "device-to-device", "8-blocks", "16-blocks", "16-blocks-paced"};
+constexpr std::string_view name_of(Beside beside) { return kBesides[static_cast<std::size_t>(beside)]; }
+
+struct InterferencePoint {
+  Kernel kernel;
+  Beside beside = Beside::host_to_device;
+};
+
+/// What a device does while its power is read.
+enum class PowerState : std::uint8_t {
+  idle,
+  blocked, ///< kernels wait for the host, as those of collectives do
+  busy,    ///< repeats a kernel
+};
+
+struct PowerPoint {
+  PowerState state = PowerState::idle;
+  Kernel kernel; ///< if busy
+};
+
+using Point = std::variant<KernelPoint, CopyPoint, CollectivePoint, HostPoint, InterferencePoint, PowerPoint>;
+
+/// The section of the file for the point: "measured", "copies", "collectives", "launching", "interference", "power".
 std::string_view section_of(const Point& point);
 
 /// The beginning of its line: the keys that say what was measured. Unique among the points of a sweep.

@@ -8,6 +8,7 @@ namespace stagecraft::gpu {
 namespace {
 
 constexpr std::int64_t kKibi = 1024, kMebi = kKibi * kKibi;
+constexpr std::int64_t kColumns = 4096, kHeadSize = 128; // of operators on tokens
 constexpr double kMostShareOfMemory = 0.4;
 // Limit of a kernel's size, about 50 ms: a larger one tells no more than one of a quarter of its size.
 constexpr double kMostMatrixFlops = 2e13, kMostFp32Flops = 2e12;
@@ -25,12 +26,22 @@ public:
     }
   }
 
-  /// All points added so far, in an order whose every prefix covers the whole range.
-  std::vector<Point> ordered() const { return spread(points_); }
+  /// All points in the order of their parts, those of a part in an order whose every prefix covers its whole range.
+  std::vector<Point> ordered() {
+    end_part();
+    return done_;
+  }
+  /// What is added from now on comes after everything before.
+  void end_part() {
+    for (const Point& point : spread(points_)) {
+      done_.push_back(point);
+    }
+    points_.clear();
+  }
 
 private:
   double most_bytes_;
-  std::vector<Point> points_;
+  std::vector<Point> points_, done_;
 };
 
 void add_gemm_grid(Points& points, Precision precision, const Extents& rows, const Extents& widths) {
@@ -70,16 +81,34 @@ void add_gemm_edges(Points& points) {
   }
 }
 
+// Adds products of 8 bits, and those of square matrices.
+void add_gemm_fp8(Points& points, const Extents& rows, const Extents& widths) {
+  add_gemm_grid(points, Precision::fp8, rows, widths);
+  for (const std::int64_t size : {1024, 3072, 4096, 6144, 12288, 16384}) {
+    points.add(make_kernel(Op::gemm, Pass::forward, Precision::fp8, {1, size, size, size}));
+  }
+  for (const std::int64_t m : {512, 2048, 8192}) {
+    for (const std::int64_t n : {1024, 4096, 12288}) {
+      for (const Pass pass : {Pass::backward_input, Pass::backward_weight}) {
+        points.add(make_kernel(Op::gemm, pass, Precision::fp8, {1, m, n, 4096}));
+      }
+    }
+  }
+}
+
 std::vector<Point> gemm_points(const Machine& machine) {
   const Extents widths = {256, 512, 1024, 2048, 4096, 8192, 16384};
   const Extents few_rows = {128, 512, 2048, 8192, 32768}, few_widths = {512, 2048, 4096, 8192};
   Points points(machine);
   add_gemm_grid(points, Precision::bf16, {1, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768}, widths);
+  add_gemm_layouts(points);
+  add_gemm_edges(points);
+  points.end_part();
+  add_gemm_fp8(points, few_rows, few_widths);
+  points.end_part();
   for (const Precision precision : {Precision::fp16, Precision::tf32, Precision::fp32}) {
     add_gemm_grid(points, precision, few_rows, few_widths);
   }
-  add_gemm_layouts(points);
-  add_gemm_edges(points);
   return points.ordered();
 }
 
@@ -111,16 +140,11 @@ std::vector<Point> convolution_points(const Machine& machine) {
       points.add(make_kernel(Op::convolution, pass, precision, extents));
     }
   };
-  const std::vector<Extents>& layers = convolution_layers();
-  for (const std::int64_t images : {8, 64}) {
-    for (const Extents& layer : layers) {
+  for (const std::int64_t images : {64, 8}) {
+    for (const Extents& layer : convolution_layers()) {
       add(Precision::bf16, images, layer);
     }
-  }
-  for (std::size_t i = 0; i < layers.size(); i += 4) {
-    for (const Precision precision : {Precision::fp16, Precision::tf32, Precision::fp32}) {
-      add(precision, 32, layers[i]);
-    }
+    points.end_part();
   }
   return points.ordered();
 }
@@ -146,6 +170,40 @@ std::vector<Point> attention_points(const Machine& machine) {
   return points.ordered();
 }
 
+// Adds the operators of transformers at so many rows of kColumns.
+void add_transformer(Points& points, Precision precision, std::int64_t rows) {
+  const auto both = [&](Op op, const Extents& extents) {
+    points.add(make_kernel(op, Pass::forward, precision, extents));
+    points.add(make_kernel(op, Pass::backward_input, precision, extents));
+  };
+  both(Op::rms_norm, {rows, kColumns});
+  both(Op::layer_norm, {rows, kColumns});
+  both(Op::swiglu, {rows, kColumns});
+  both(Op::gelu, {rows, kColumns});
+  both(Op::rotary, {rows * kColumns / kHeadSize, kHeadSize});
+  points.add(make_kernel(Op::add, Pass::forward, precision, {rows, kColumns}));
+  points.add(make_kernel(Op::clip, Pass::forward, Precision::fp32, {rows, kColumns}));
+  points.add(make_kernel(Op::adam, Pass::forward, Precision::fp32, {rows, kColumns}));
+  points.add(make_kernel(Op::adam, Pass::forward, Precision::bf16, {rows, kColumns}));
+  for (const Precision to : {Precision::bf16, Precision::fp32, Precision::fp8}) {
+    points.add(make_kernel(Op::cast, Pass::forward, to, {rows, kColumns}));
+  }
+}
+
+// Adds losses over vocabularies, and norms of other widths.
+void add_vocabularies(Points& points) {
+  for (const std::int64_t columns : {30522, 50304, 128256}) {
+    for (const std::int64_t rows : {64, 512, 2048, 8192, 16384}) {
+      points.add(make_kernel(Op::cross_entropy, Pass::forward, Precision::bf16, {rows, columns}));
+      points.add(make_kernel(Op::cross_entropy, Pass::backward_input, Precision::bf16, {rows, columns}));
+    }
+  }
+  for (const std::int64_t columns : {768, 1024, 2048, 8192, 16384}) {
+    points.add(make_kernel(Op::rms_norm, Pass::forward, Precision::bf16, {16 * kMebi / columns, columns}));
+    points.add(make_kernel(Op::rms_norm, Pass::backward_input, Precision::bf16, {16 * kMebi / columns, columns}));
+  }
+}
+
 void add_elementwise(Points& points, Precision precision, std::int64_t rows, std::int64_t columns, Regime regime) {
   for (const Op op : kElementwiseForward) {
     points.add(make_kernel(op, Pass::forward, precision, {rows, columns}), regime);
@@ -157,13 +215,16 @@ void add_elementwise(Points& points, Precision precision, std::int64_t rows, std
 }
 
 std::vector<Point> elementwise_points(const Machine& machine) {
-  constexpr std::int64_t kColumns = 4096;
   Points points(machine);
   for (const std::int64_t rows : {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 131072}) {
-    add_elementwise(points, Precision::bf16, rows, kColumns, Regime::burst);
-    points.add(make_kernel(Op::adam, Pass::forward, Precision::fp32, {rows, kColumns}));
+    add_transformer(points, Precision::bf16, rows);
   }
-  for (const std::int64_t rows : {16, 256, 4096, 65536}) {
+  add_vocabularies(points);
+  points.end_part();
+  for (const std::int64_t rows : {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536}) {
+    add_elementwise(points, Precision::bf16, rows, kColumns, Regime::burst);
+  }
+  for (const std::int64_t rows : {16, 1024, 65536}) {
     add_elementwise(points, Precision::fp32, rows, kColumns, Regime::burst);
   }
   for (const std::int64_t columns : {64, 256, 1024, 16384, 50304}) { // as many values in rows of different lengths
@@ -180,7 +241,19 @@ std::vector<Point> elementwise_points(const Machine& machine) {
 
 std::vector<Point> launch_points() {
   const Kernel launch = make_kernel(Op::launch, Pass::forward, Precision::fp32, {});
-  return {KernelPoint{launch, Regime::burst}, KernelPoint{launch, Regime::graph}, KernelPoint{launch, Regime::event}};
+  std::vector<Point> points = {KernelPoint{launch, Regime::burst}, KernelPoint{launch, Regime::graph},
+                               KernelPoint{launch, Regime::event}};
+  for (const int streams : {1, 2, 4, 8}) {
+    points.emplace_back(HostPoint{HostOp::launch, 1, streams, 0});
+  }
+  for (const int threads : {2, 4}) {
+    points.emplace_back(HostPoint{HostOp::launch, threads, threads, 0});
+  }
+  points.emplace_back(HostPoint{HostOp::event, 1, 2, 0});
+  for (const int nodes : {1, 10, 100}) {
+    points.emplace_back(HostPoint{HostOp::graph, 1, 1, nodes});
+  }
+  return points;
 }
 
 std::vector<std::int64_t> copy_sizes() {
@@ -230,16 +303,26 @@ std::vector<Point> collective_points(const Machine& machine) {
   return points;
 }
 
-std::vector<Kernel> busy_kernels() {
-  return {make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 8192, 8192, 8192}),
-          make_kernel(Op::copy, Pass::forward, Precision::fp32, {65536, 4096}),
-          make_kernel(Op::gemm, Pass::forward, Precision::fp32, {1, 4096, 4096, 4096})};
+std::vector<Point> interference_points() {
+  std::vector<Point> points;
+  for (std::size_t beside = 0; beside < kBesides.size(); ++beside) {
+    for (const Kernel& kernel : {make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 4096, 4096, 4096}),
+                                 make_kernel(Op::layer_norm, Pass::forward, Precision::bf16, {16384, 4096}),
+                                 make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 8192, 4096, 4096}),
+                                 make_kernel(Op::copy, Pass::forward, Precision::fp32, {16384, 4096})}) {
+      points.emplace_back(InterferencePoint{kernel, static_cast<Beside>(beside)});
+    }
+  }
+  return points;
 }
 
 std::vector<Point> power_points() {
-  std::vector<Point> points = {PowerPoint{true, {}}};
-  for (const Kernel& kernel : busy_kernels()) {
-    points.emplace_back(PowerPoint{false, kernel});
+  std::vector<Point> points = {PowerPoint{PowerState::idle, {}}, PowerPoint{PowerState::blocked, {}}};
+  for (const Kernel& kernel : {make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 8192, 8192, 8192}),
+                               make_kernel(Op::copy, Pass::forward, Precision::fp32, {65536, 4096}),
+                               make_kernel(Op::attention, Pass::forward, Precision::bf16, {4, 4096, 32, 32, 128, 1}),
+                               make_kernel(Op::layer_norm, Pass::forward, Precision::bf16, {65536, 4096})}) {
+    points.emplace_back(PowerPoint{PowerState::busy, kernel});
   }
   return points;
 }
@@ -284,7 +367,7 @@ std::vector<Group> partition_groups(const Machine& machine) {
   std::vector<Group> groups;
   for (int processors = machine.processors_apart;
        processors > 0 && processors + machine.processors_apart <= machine.processors; processors *= 2) {
-    groups.push_back({"partitions", "some of the multiprocessors, alone and while the others work", 5,
+    groups.push_back({"partitions", "some of the multiprocessors, alone and while the others work", 4,
                       partition_points(), processors});
   }
   return groups;
@@ -313,28 +396,31 @@ void drop_repeated(std::vector<Group>& groups) {
 } // namespace
 
 const std::vector<std::string>& group_names() {
-  static const std::vector<std::string> kNames = {"shapes",      "launch",    "gemm",      "elementwise",
-                                                  "convolution", "attention", "copies",    "peers",
-                                                  "collectives", "power",     "sustained", "partitions"};
+  static const std::vector<std::string> kNames = {
+      "shapes",      "launch",       "gemm",  "attention", "elementwise", "copies",     "peers",
+      "collectives", "interference", "power", "sustained", "partitions",  "convolution"};
   return kNames;
 }
 
 std::vector<Group> plan_sweep(const Machine& machine, const std::vector<Kernel>& shapes) {
   std::vector<Group> groups = {
       {"shapes", "the shape list, exactly", shapes.empty() ? 0.0 : 150.0, points_of(shapes), 0},
-      {"launch", "an empty kernel: one after the other, in a graph, after an event", 3, launch_points(), 0},
-      {"gemm", "matrix products by shape, precision and layout", 120, gemm_points(machine), 0},
-      {"elementwise", "memory-bound operators and the optimiser step", 35, elementwise_points(machine), 0},
-      {"convolution", "convolutions and their gradients", 90, convolution_points(machine), 0},
-      {"attention", "fused attention, forward and backward", 40, attention_points(machine), 0},
-      {"copies", "between host and device, and on the device", 30, copy_points(), 0},
+      {"launch", "empty kernels, in graphs, after events; the host's launches on streams and by threads", 4,
+       launch_points(), 0},
+      {"gemm", "matrix products by shape, precision and layout", 115, gemm_points(machine), 0},
+      {"attention", "fused attention, forward and backward", 30, attention_points(machine), 0},
+      {"elementwise", "memory-bound operators, of transformers first, and the optimiser step", 45,
+       elementwise_points(machine), 0},
+      {"copies", "between host and device, and on the device", 15, copy_points(), 0},
       {"peers", "between devices", machine.devices > 1 ? 15.0 : 0.0, peer_points(machine), 0},
       {"collectives", "NCCL", machine.devices > 1 ? 40.0 : 0.0, collective_points(machine), 0},
-      {"power", "idle and busy power", 40, power_points(), 0},
-      {"sustained", "kernels after seconds of work", 20, sustained_points(), 0},
+      {"interference", "kernels beside copies and beside kernels of a network", 25, interference_points(), 0},
+      {"power", "idle, blocked and busy power", 43, power_points(), 0},
+      {"sustained", "kernels after seconds of work", 14, sustained_points(), 0},
   };
   const std::vector<Group> partitions = partition_groups(machine);
   groups.insert(groups.end(), partitions.begin(), partitions.end());
+  groups.push_back({"convolution", "convolutions and their gradients", 30, convolution_points(machine), 0});
   drop_repeated(groups);
   return groups;
 }

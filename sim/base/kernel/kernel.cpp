@@ -24,10 +24,11 @@ struct Convolution {
   }
 };
 
-// Bytes of an fp32 number, in which the optimiser keeps its state.
-constexpr double kFloat = 4;
+// Bytes of an fp32 number, in which the optimiser keeps its state, and of one in bf16.
+constexpr double kFloat = 4, kHalf = 2;
 
-// Bytes read and written per element; the optimiser's tensors are fp32.
+// Bytes read and written per element. The optimiser's state is fp32; its gradients and a copy of the weights may be
+// narrower.
 double elementwise_bytes(const Kernel& kernel) {
   const double stored = row_of(kernel.precision).bytes;
   const bool forward = kernel.pass == KernelPass::forward;
@@ -41,8 +42,18 @@ double elementwise_bytes(const Kernel& kernel) {
     return 2 * stored + 1;
   case KernelOp::sum:
     return stored;
-  case KernelOp::adam:
-    return 7 * kFloat; // reads w, g, m, v; writes w, m, v
+  case KernelOp::adam: // reads w, g, m, v; writes w, m, v and, where g is narrower, a copy of w like it
+    return 7 * kFloat;
+  case KernelOp::swiglu: // gradients of gate and up, from both and the result's
+    return (forward ? 3 : 5) * stored;
+  case KernelOp::rotary:
+    return 2 * stored;
+  case KernelOp::cross_entropy:
+    return (forward ? 1 : 2) * stored;
+  case KernelOp::clip:
+    return 3 * stored;
+  case KernelOp::cast: // from fp32 to 16 bits; to anything else from bf16
+    return stored + (stored == kHalf ? kFloat : kHalf);
   default:
     return (forward ? 2 : 3) * stored;
   }
@@ -51,14 +62,21 @@ double elementwise_bytes(const Kernel& kernel) {
 double elementwise_flops(const Kernel& kernel) {
   switch (kernel.op) {
   case KernelOp::copy:
+  case KernelOp::cast:
   case KernelOp::embedding:
     return 0;
   case KernelOp::gelu:
+  case KernelOp::swiglu:
   case KernelOp::layer_norm:
+  case KernelOp::rms_norm:
   case KernelOp::batch_norm:
     return 8;
   case KernelOp::softmax:
+  case KernelOp::cross_entropy:
     return 5;
+  case KernelOp::rotary:
+  case KernelOp::clip:
+    return 3;
   case KernelOp::adam:
     return 12;
   default:
