@@ -172,7 +172,7 @@ class Step:
     def run(self, keeps_casts=True, trained=None):
         self.optimizer.zero_grad(set_to_none=True)
         with self.casting(keeps_casts):
-            loss = (trained or self.trained)(*self.batch)
+            loss = (self.trained if trained is None else trained)(*self.batch)
         loss.backward()
         self.optimizer.step()
 

@@ -82,6 +82,18 @@ TEST_CASE("partitions leave multiprocessors for others", "[gpu][sweep]") {
   }
 }
 
+TEST_CASE("a shape list is measured on the device and on every partition", "[gpu][sweep]") {
+  const Kernel kernel = parse_kernel("gemm forward bf16 batch=1 m=300 n=200 k=100");
+  int places = 0;
+  for (const Group& group : plan_sweep({1, 132, 8, 80e9}, {kernel})) {
+    places += static_cast<int>(std::count_if(group.points.begin(), group.points.end(), [&](const Point& point) {
+      const auto* one = std::get_if<KernelPoint>(&point);
+      return one != nullptr && one->kernel == kernel && one->regime == Regime::burst;
+    }));
+  }
+  CHECK(places == 5); // 132, 8, 16, 32 and 64 multiprocessors
+}
+
 // Place of the first point, or the last one, of a group whose words have a part.
 std::size_t place(const Group& group, const std::string& part, bool last) {
   std::size_t found = group.points.size();

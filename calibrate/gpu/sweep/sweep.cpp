@@ -363,22 +363,26 @@ std::vector<Point> partition_points() {
   return points;
 }
 
-std::vector<Group> partition_groups(const Machine& machine) {
-  std::vector<Group> groups;
-  for (int processors = machine.processors_apart;
-       processors > 0 && processors + machine.processors_apart <= machine.processors; processors *= 2) {
-    groups.push_back({"partitions", "some of the multiprocessors, alone and while the others work", 4,
-                      partition_points(), processors});
-  }
-  return groups;
-}
-
 std::vector<Point> points_of(const std::vector<Kernel>& shapes) {
   std::vector<Point> points;
   for (const Kernel& kernel : shapes) {
     points.emplace_back(KernelPoint{kernel, Regime::burst});
   }
   return points;
+}
+
+// Each partition has points of its own, then the shape list.
+std::vector<Group> partition_groups(const Machine& machine, const std::vector<Kernel>& shapes) {
+  std::vector<Point> points = partition_points();
+  const std::vector<Point> exact = points_of(shapes);
+  points.insert(points.end(), exact.begin(), exact.end());
+  std::vector<Group> groups;
+  for (int processors = machine.processors_apart;
+       processors > 0 && processors + machine.processors_apart <= machine.processors; processors *= 2) {
+    groups.push_back({"partitions", "some of the multiprocessors, alone and while the others work",
+                      4 + 0.1 * static_cast<double>(shapes.size()), points, processors});
+  }
+  return groups;
 }
 
 // Drops points that an earlier group measures.
@@ -404,7 +408,8 @@ const std::vector<std::string>& group_names() {
 
 std::vector<Group> plan_sweep(const Machine& machine, const std::vector<Kernel>& shapes) {
   std::vector<Group> groups = {
-      {"shapes", "the shape list, exactly", shapes.empty() ? 0.0 : 150.0, points_of(shapes), 0},
+      {"shapes", "the shape list, exactly", std::min(150.0, 0.2 * static_cast<double>(shapes.size())),
+       points_of(shapes), 0},
       {"launch", "empty kernels, in graphs, after events; the host's launches on streams and by threads", 4,
        launch_points(), 0},
       {"gemm", "matrix products by shape, precision and layout", 115, gemm_points(machine), 0},
@@ -418,7 +423,7 @@ std::vector<Group> plan_sweep(const Machine& machine, const std::vector<Kernel>&
       {"power", "idle, blocked and busy power", 43, power_points(), 0},
       {"sustained", "kernels after seconds of work", 14, sustained_points(), 0},
   };
-  const std::vector<Group> partitions = partition_groups(machine);
+  const std::vector<Group> partitions = partition_groups(machine, shapes);
   groups.insert(groups.end(), partitions.begin(), partitions.end());
   groups.push_back({"convolution", "convolutions and their gradients", 30, convolution_points(machine), 0});
   drop_repeated(groups);
