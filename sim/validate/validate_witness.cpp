@@ -101,14 +101,11 @@ Study study_of(const Witness& witness, const Training& training, const Folders& 
   return study;
 }
 
-// Layers run alone, at the full speed of their kernels, and no host is late: the kernels are those of the eager step.
+// Layers run alone, at the full speed of their kernels and from graphs; which kernels they have is as in the eager step.
 Training training_of_layers(const Witness& witness, const Folders& folders) {
   const auto eager = std::find_if(witness.ways.begin(), witness.ways.end(),
                                   [](const WitnessWay& way) { return way.row == &kWitnessWays.front(); });
-  Training training = training_of(witness, eager != witness.ways.end() ? eager->framework : std::nullopt, folders);
-  training.kernel_speed = {};
-  training.launches = {};
-  return training;
+  return training_of(witness, eager != witness.ways.end() ? eager->framework : std::nullopt, folders);
 }
 
 // What a step takes, or why it is infeasible, and its peak of memory.
