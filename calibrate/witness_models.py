@@ -99,7 +99,7 @@ class Model:
     @property
     def framework(self):
         """The recipe that predicts its eager step."""
-        return "pytorch" if self.family == "image" else "transformers"
+        return "pytorch-autocast" if self.family == "image" else "transformers"
 
 
 MODELS = {

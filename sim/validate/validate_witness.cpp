@@ -101,7 +101,8 @@ Study study_of(const Witness& witness, const Training& training, const Folders& 
   return study;
 }
 
-// Layers run alone, at the full speed of their kernels and from graphs; which kernels they have is as in the eager step.
+// Layers run alone, at the full speed of their kernels and from graphs; which kernels they have is as in the eager
+// step.
 Training training_of_layers(const Witness& witness, const Folders& folders) {
   const auto eager = std::find_if(witness.ways.begin(), witness.ways.end(),
                                   [](const WitnessWay& way) { return way.row == &kWitnessWays.front(); });
