@@ -126,9 +126,9 @@ def kernels_text(longest):
     return "\n".join(lines) + "\n"
 
 
-def way_lines(way, result):
+def way_lines(way, result, framework):
     facts = [f"  {key}: {result[key]:{form}}" for key, form in FACTS.items() if key in result]
-    return [f"{way}:"] + facts if facts else []
+    return [f"{way}:", f"  framework: {framework}"] + facts if facts else []
 
 
 def layer_line(name, kind, forward, backward):
@@ -153,7 +153,8 @@ def witness_text(case, results, software, arguments):
     ]  # fmt: skip
     eager = {**results.get("eager", {}), **results.get("profile", {})}  # the profile is of the eager step
     for way in ("eager", "captured", "compiled"):
-        lines += way_lines(way, eager if way == "eager" else results.get(way, {}))
+        framework = MODELS[case.name].compiled if way == "compiled" else MODELS[case.name].framework
+        lines += way_lines(way, eager if way == "eager" else results.get(way, {}), framework)
     if "layers" in results.get("layers", {}):
         lines += layer_lines(results["layers"]["layers"], MODELS[case.name].operator_of)
     for way, result in results.items():

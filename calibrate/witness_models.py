@@ -94,6 +94,12 @@ class Model:
     batches: tuple  # as many samples as fit 141 GB, or fewer where one more tells nothing new
     detailed: int  # the batch whose layers and kernels are measured
     operator_of: Callable  # from a module's name to an operator's, or None
+    compiled = "pytorch-compiled"  # the recipe of workloads/frameworks that predicts its compiled step
+
+    @property
+    def framework(self):
+        """The recipe that predicts its eager step."""
+        return "pytorch-autocast" if self.family == "image" else "transformers"
 
 
 MODELS = {

@@ -17,7 +17,7 @@ import torch
 import hook
 
 WARM_UP, LEAST, MOST = 3, 7, 200
-PATIENCE, LAYER_PATIENCE = 1.0, 0.04  # seconds of sampling for one median
+PATIENCE, LAYER_PATIENCE = 0.6, 0.04  # seconds of sampling for one median
 IN_A_ROW = 10  # runs of a layer in one graph, since starting a graph takes some microseconds
 ATTENTION = "sdpa_without_mask"
 KERNELS_LISTED, KERNEL_NAME = 25, 200  # rows of a table of kernels, letters of a name

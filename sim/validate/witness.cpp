@@ -14,6 +14,38 @@ Seconds seconds(yaml::Map& map, std::string_view key, const yaml::Range& range) 
   return Seconds{map.number(key, range)};
 }
 
+std::optional<Seconds> maybe_seconds(yaml::Map& map, std::string_view key) {
+  return map.has(key) ? std::optional(seconds(map, key, yaml::kPositive)) : std::nullopt;
+}
+
+std::optional<Bytes> maybe_bytes(yaml::Map& map, std::string_view key) {
+  return map.has(key) ? std::optional(Bytes{map.number(key, yaml::kPositive)}) : std::nullopt;
+}
+
+WitnessWay read_way(const yaml::Node& node, const WitnessWayRow& row) {
+  yaml::Map map(node, std::string(row.name));
+  WitnessWay way{.row = &row};
+  if (const yaml::Node* framework = map.find("framework")) {
+    yaml::scalar(*framework, "framework");
+    way.framework = *framework;
+  }
+  way.step = maybe_seconds(map, "step_seconds");
+  way.loop = maybe_seconds(map, "loop_seconds");
+  way.host = maybe_seconds(map, "host_seconds");
+  way.kernel_time = maybe_seconds(map, "kernel_seconds");
+  way.peak = maybe_bytes(map, "peak_bytes");
+  way.reserved = maybe_bytes(map, "reserved_bytes");
+  way.outside = maybe_bytes(map, "outside_bytes");
+  if (map.has("kernels")) {
+    way.kernels = map.number("kernels", yaml::kPositive);
+  }
+  for (const char* key : {"spread", "device_seconds", "first_step_seconds", "launches"}) { // for readers of the file
+    map.number(key, yaml::kNotNegative, 0);
+  }
+  map.finish();
+  return way;
+}
+
 WitnessLayer read_layer(const yaml::Node& node) {
   yaml::Map map(node, "layer");
   WitnessLayer layer;
@@ -75,12 +107,10 @@ Witness read_witness(const yaml::Node& document) {
   witness.batch = map.integer("batch", 1, kMostSamples);
   witness.precision = &map.choice("precision", kPrecisions);
   witness.optimizer = &map.choice("optimizer", kOptimizers);
-  witness.step = seconds(map, "step_seconds", yaml::kPositive);
-  if (map.has("graph_seconds")) {
-    witness.graph = seconds(map, "graph_seconds", yaml::kPositive);
-  }
-  if (map.has("peak_bytes")) {
-    witness.peak = Bytes{map.number("peak_bytes", yaml::kPositive)};
+  for (const WitnessWayRow& row : kWitnessWays) {
+    if (const yaml::Node* way = map.find(row.name)) {
+      witness.ways.push_back(read_way(*way, row));
+    }
   }
   for (const yaml::Node* layer : map.list("layers")) {
     witness.layers.push_back(read_layer(*layer));

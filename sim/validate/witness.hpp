@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/yaml.hpp"
@@ -20,16 +22,39 @@ struct WitnessLayer {
   Where where; ///< for errors
 };
 
-/// One training step on one device. `model` and `device`, which the program must look up, keep their place for errors.
+/// How the framework ran the step.
+struct WitnessWayRow {
+  std::string_view name, help;
+  bool launched; ///< the host launches each kernel
+};
+inline constexpr std::array kWitnessWays = {
+    WitnessWayRow{"eager", "one operator after another", true},
+    WitnessWayRow{"captured", "as one CUDA graph, whose kernels no host launches", false},
+    WitnessWayRow{"compiled", "by a compiler of networks", true},
+};
+
+/// One training step, run in one way: what of it was measured.
+struct WitnessWay {
+  const WitnessWayRow* row = nullptr;
+  std::optional<yaml::Node> framework; ///< the name of the recipe that predicts it; nothing: none
+  std::optional<Seconds> step;         ///< each step waited for
+  std::optional<Seconds> loop;         ///< a step in a loop that waits only at its end
+  std::optional<Seconds> host;         ///< until the host has issued it
+  std::optional<double> kernels;       ///< that ran
+  std::optional<Seconds> kernel_time;  ///< of all of them
+  std::optional<Bytes> peak, reserved; ///< peaks of the allocator: in tensors, and held
+  std::optional<Bytes> outside;        ///< held by others than the allocator
+};
+
+/// What was measured of one model on one device. `model` and `device`, which the program must look up, keep their place
+/// for errors.
 struct Witness {
   std::string software;
   yaml::Node model, device; ///< a name or a file, as in a study
   int batch = 1;
   const PrecisionRow* precision = nullptr;
   const OptimizerRow* optimizer = nullptr;
-  Seconds step;
-  std::optional<Seconds> graph; ///< the step without launches by the host
-  std::optional<Bytes> peak;    ///< peak of the allocator
+  std::vector<WitnessWay> ways; ///< in the order of kWitnessWays
   std::vector<WitnessLayer> layers;
 };
 

@@ -43,7 +43,9 @@ std::string layer(const std::string& name, const std::string& kind, double forwa
 // Lines 1 to 7 are the head; `more` begins on line 8.
 std::string chain_witness(const std::string& more, const std::string& precision = "fp32") {
   return "witness: torch 2.4\nmodel: chain.yaml\ndevice: v100-pcie-16gb\nbatch: 1\nprecision: " + precision +
-         "\noptimizer: momentum\nstep_seconds: 10\n" + more;
+         "\noptimizer: momentum\neager: {step_seconds: 10, peak_bytes: 8e6, reserved_bytes: 10e6, outside_bytes: "
+         "1e6}\n" +
+         more;
 }
 
 const ValidationRow& row_of(const Validation& validation, const std::string& name, const std::string& metric) {
@@ -65,7 +67,7 @@ TEST_CASE("a witness's layers, step and memory stand beside their prediction", "
   const Folder folder;
   const fs::path file = folder.add(
       "w.yaml",
-      chain_witness("graph_seconds: 12\npeak_bytes: 8e6\nlayers:\n" + layer("a", "matmul", 0.8, 2.5) + // named
+      chain_witness("captured: {step_seconds: 12}\nlayers:\n" + layer("a", "matmul", 0.8, 2.5) + // named
                     layer("fc1", "matmul", 1, 0) +                                       // b, the next of its kind
                     layer("d", "matmul", 0.25, 0.5) + layer("d", "matmul", 0.25, 0.5))); // two modules make one
   const Validation validation = validate(file, {.shipped = kRoot});
@@ -76,20 +78,52 @@ TEST_CASE("a witness's layers, step and memory stand beside their prediction", "
   CHECK(row_of(validation, "w/d", "forward_seconds").measured == Approx(0.5));
   CHECK(row_of(validation, "w/d", "backward_seconds").measured == Approx(1));
   // One micro-batch through four operators of 1 s and 2 s; 4000 parameters are stepped over in microseconds.
-  CHECK(row_of(validation, "w", "step_seconds").predicted == Approx(4 * (1 + 2)).epsilon(1e-5));
-  CHECK(row_of(validation, "w", "step_seconds").error() == Approx(0.2).epsilon(1e-4));
-  CHECK(row_of(validation, "w", "graph_seconds").measured == 12);
+  CHECK(row_of(validation, "w", "eager_step_seconds").predicted == Approx(4 * (1 + 2)).epsilon(1e-5));
+  CHECK(row_of(validation, "w", "eager_step_seconds").error() == Approx(0.2).epsilon(1e-4));
+  CHECK(row_of(validation, "w", "captured_step_seconds").measured == 12);
   // Weights, gradients and momentum of 4 bytes each; b, c and d keep their inputs of 4 MB, a has none.
-  CHECK(row_of(validation, "w", "peak_bytes").predicted == Approx(4000 * 12 + 3 * 4e6));
-  REQUIRE(validation.rows.size() == 5 + 3);
+  CHECK(row_of(validation, "w", "eager_peak_bytes").predicted == Approx(4000 * 12 + 3 * 4e6));
+  CHECK(row_of(validation, "w", "eager_reserved_bytes").predicted == Approx(4000 * 12 + 3 * 4e6));
+  REQUIRE(validation.rows.size() == 5 + 4);
   REQUIRE(validation.skipped.size() == 1);
   CHECK(validation.skipped.front().case_name == "w/b");
   CHECK(validation.skipped.front().why == "backward_seconds: measured as 0");
-  REQUIRE(validation.notes.size() == 2);
+  REQUIRE(validation.notes.size() == 3);
   CHECK(validation.notes[0] == "w: torch 2.4 on v100-pcie-16gb; 3 of 4 operators were measured as layers, 75.00 % of "
                                "the predicted time of all");
+  CHECK(validation.notes[1] == "The allocator held 25.00 % more than its tensors at their peak, and the framework "
+                               "976.6 KiB beside it (medians).");
   // Errors of forward passes: 25 %, 0 %, 100 %.
-  CHECK(validation.notes[1].find("forward_seconds 25.00 % (3)") != std::string::npos);
+  CHECK(validation.notes[2].find("forward_seconds 25.00 % (3)") != std::string::npos);
+}
+
+// The chain has four products: a kernel each in forward, two each in backward.
+TEST_CASE("each way of a step is predicted by its own recipe, a graph without launches", "[study][validate][witness]") {
+  const Folder folder;
+  folder.add("slow.yaml",
+             "name: slow\ndescription: d\nsources: s\ntraining: {launches: {each: 1 s, kernels: 3}, kernel_speed: "
+             "{matrix: 0.5}}\n");
+  const fs::path file = folder.add(
+      "w.yaml", "witness: torch\nmodel: chain.yaml\ndevice: v100-pcie-16gb\nbatch: 1\nprecision: fp32\noptimizer: sgd\n"
+                "eager: {framework: slow.yaml, step_seconds: 1, loop_seconds: 1, host_seconds: 1, kernels: 1, "
+                "kernel_seconds: 1}\n"
+                "captured: {framework: slow.yaml, step_seconds: 1, host_seconds: 1, kernels: 1, kernel_seconds: 1}\n"
+                "compiled: {step_seconds: 1}\nlayers:\n" +
+                    layer("a", "matmul", 1, 2));
+  const Validation validation = validate(file, {.shipped = kRoot});
+  const auto predicted = [&](const std::string& metric) { return row_of(validation, "w", metric).predicted; };
+  const double kernels = 4 * (1 + 2) / 0.5;
+  const double launches = 4 * 3 + 8 * 3;
+  CHECK(predicted("eager_step_seconds") == Approx(4 * 3 + 8 * 3).epsilon(1e-5)); // above 8 and 16 s of kernels
+  CHECK(predicted("eager_loop_seconds") == predicted("eager_step_seconds"));
+  CHECK(predicted("eager_host_seconds") == Approx(launches));
+  CHECK(predicted("eager_kernels") == launches);
+  CHECK(predicted("eager_kernel_seconds") == Approx(kernels).epsilon(1e-5));
+  CHECK(predicted("captured_step_seconds") == Approx(kernels).epsilon(1e-5));
+  CHECK(predicted("captured_kernel_seconds") == predicted("captured_step_seconds"));
+  CHECK(predicted("compiled_step_seconds") == Approx(4 * (1 + 2)).epsilon(1e-5)); // no recipe
+  CHECK(row_of(validation, "w/a", "forward_seconds").predicted == Approx(1));     // alone, at full speed
+  CHECK(validation.rows.size() == 5 + 2 + 1 + 2); // no launches of a graph, so neither a host's time nor kernels
 }
 
 TEST_CASE("the layers of a shipped network are found by their kinds alone", "[study][validate][witness]") {
@@ -117,14 +151,14 @@ TEST_CASE("the layers of a shipped network are found by their kinds alone", "[st
   folder.add("not-one.yaml", "name: other\n");
   folder.add("vgg16.yaml",
              "# measured by hand\nwitness: torch\nmodel: vgg16\ndevice: h100-sxm-80gb\nbatch: 8\nprecision: bf16\n"
-             "optimizer: adam\nstep_seconds: 1\nlayers:\n" +
+             "optimizer: adam\neager: {step_seconds: 1}\nlayers:\n" +
                  layers);
   const Validation validation = validate(folder.path, {.shipped = kRoot});
   CHECK(validation.skipped.empty());
   CHECK(validation.rows.size() == passes + 1);
   for (const ValidationRow& row : validation.rows) {
     INFO(row.case_name << " " << row.metric);
-    if (row.metric != "step_seconds") {
+    if (row.metric != "eager_step_seconds") {
       CHECK(row.error() == Approx(1 / (row.group == "convolution" ? kConvolution : kOther) - 1));
     }
   }
@@ -155,9 +189,11 @@ TEST_CASE("a witness that is malformed or matches no operator is refused with it
             .starts_with("w.yaml:9:12: layer 'a' is of kind 'pooling', and the operator of 'chain' is not"));
   CHECK(refusal(chain_witness("layers:\n" + layer("a", "matmul", -1, 2))).starts_with("w.yaml:9:"));
   CHECK(refusal(chain_witness("peak_byte: 3\n")).starts_with("w.yaml:8:1: unknown key 'peak_byte'"));
+  CHECK(refusal(chain_witness("captured: {peak_byte: 3}\n")).starts_with("w.yaml:8:12: unknown key 'peak_byte'"));
+  CHECK(refusal(chain_witness("captured: {step_seconds: 0}\n")).starts_with("w.yaml:8:"));
+  CHECK(refusal(chain_witness("captured: {framework: torhc}\n")).starts_with("w.yaml:8:23: no such file, and unknown framework 'torhc'"));
   CHECK(refusal(chain_witness("", "bf16")).find("the model's profile was taken in fp32") != std::string::npos);
-  CHECK(refusal("witness: torch\nmodel: chain.yaml\ndevice: here.yaml\nbatch: 1\nprecision: fp32\noptimizer: sgd\n"
-                "step_seconds: 1\n")
+  CHECK(refusal("witness: torch\nmodel: chain.yaml\ndevice: here.yaml\nbatch: 1\nprecision: fp32\noptimizer: sgd\n")
             .starts_with("w.yaml:3:9: no device file 'here.yaml' beside this one"));
   CHECK(refusal("witness: torch\nmodel: chain.yaml\ndevice: v101\n").find("missing key 'batch'") != std::string::npos);
 }
@@ -167,12 +203,12 @@ TEST_CASE("a witness on a device too small for the step still tells its layers",
   // 12 MB of activations a sample and 16 GB of memory; profiles of one sample scale with the batch.
   const fs::path file =
       folder.add("w.yaml", "witness: torch\nmodel: chain.yaml\ndevice: v100-pcie-16gb\nbatch: 2000\nprecision: fp32\n"
-                           "optimizer: sgd\nstep_seconds: 1\nlayers:\n" +
+                           "optimizer: sgd\neager: {step_seconds: 1}\nlayers:\n" +
                                layer("a", "matmul", 1000, 2000));
   const Validation validation = validate(file, {.shipped = kRoot});
   CHECK(validation.rows.size() == 2);
   REQUIRE(validation.skipped.size() == 1);
-  CHECK(validation.skipped.front().why.starts_with("the step: "));
+  CHECK(validation.skipped.front().why.starts_with("the eager step: "));
 }
 
 } // namespace
