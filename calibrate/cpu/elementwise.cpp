@@ -270,8 +270,10 @@ Work make_elementwise(const Kernel& kernel, const Maker& maker) {
     return make_sum(e, maker);
   case Op::adam:
     return make_adam(e, maker);
-  default:
+  case Op::launch:
     return make_empty();
+  default:
+    throw std::runtime_error("the processor has no such kernel here");
   }
 }
 
