@@ -156,6 +156,117 @@ Work make_softmax(const Extent& e, const Maker& maker, bool forward) {
   return work;
 }
 
+// The gradient of the scale is summed by each thread, and added up at the end.
+Work make_rms_norm(const Extent& e, const Maker& maker, bool forward) {
+  Work work;
+  const float* x = maker.read(work, "x", e.cells());
+  const float* scale = maker.read(work, "scale", e.columns);
+  const float* dy = forward ? nullptr : maker.read(work, "dy", e.cells());
+  float* y = maker.write(work, forward ? "y" : "dx", e.cells());
+  float* inverse = maker.write(work, "inverse", e.rows);
+  const Routines* routines = &maker.routines;
+  const auto rows_of = [=](Index begin, Index end) {
+    return Rows{x + begin * e.columns, y + begin * e.columns, end - begin, e.columns, e.columns};
+  };
+  work.items = e.rows;
+  if (forward) {
+    work.run = [=](int, Index begin, Index end) { routines->rms_norm(rows_of(begin, end), scale, inverse + begin); };
+    return work;
+  }
+  float* d_scale = maker.write(work, "dscale", e.columns, true);
+  routines->rms_norm(rows_of(0, e.rows), scale, inverse);
+  float* sums = maker.arena.space(Index{maker.parts} * e.columns, true);
+  work.run = [=](int part, Index begin, Index end) {
+    float* mine = sums + Index{part} * e.columns;
+    std::fill_n(mine, e.columns, 0.0F);
+    routines->rms_norm_gradient(rows_of(begin, end), dy + begin * e.columns, scale, inverse + begin, mine);
+  };
+  work.finish = [=, parts = maker.parts] {
+    std::copy_n(sums, e.columns, d_scale);
+    for (int part = 1; part < parts; ++part) {
+      routines->add(d_scale, sums + Index{part} * e.columns, d_scale, e.columns);
+    }
+  };
+  return work;
+}
+
+Work make_swiglu(const Extent& e, const Maker& maker, bool forward) {
+  Work work;
+  const float* gate = maker.read(work, "gate", e.cells());
+  const float* up = maker.read(work, "up", e.cells());
+  work.items = e.cells();
+  if (forward) {
+    float* y = maker.write(work, "y", e.cells());
+    work.run = [=, run = maker.routines.swiglu](int, Index begin, Index end) {
+      run(gate + begin, up + begin, y + begin, end - begin);
+    };
+    return work;
+  }
+  const float* dy = maker.read(work, "dy", e.cells());
+  float* d_gate = maker.write(work, "dgate", e.cells());
+  float* d_up = maker.write(work, "dup", e.cells());
+  work.run = [=, run = maker.routines.swiglu_gradient](int, Index begin, Index end) {
+    run(gate + begin, up + begin, dy + begin, d_gate + begin, d_up + begin, end - begin);
+  };
+  return work;
+}
+
+constexpr Index kRowsPerPosition = 32; // heads of a token
+
+// Positions follow one another in the table of angles.
+Work make_rotary(const Extent& e, const Maker& maker, bool forward) {
+  Work work;
+  const Index half = e.columns / 2;
+  const float* x = maker.read(work, "x", e.cells());
+  const float* cosine = maker.read(work, "cosine", gpu::kPositions * half);
+  const float* sine = maker.read(work, "sine", gpu::kPositions * half);
+  float* y = maker.write(work, "y", e.cells());
+  work.items = e.rows;
+  work.run = [=, run = maker.routines.rotate](int, Index begin, Index end) {
+    for (Index row = begin; row < end; ++row) {
+      const Index angles = row / kRowsPerPosition % gpu::kPositions * half;
+      run(x + row * e.columns, cosine + angles, sine + angles, forward ? 1.0F : -1.0F, y + row * e.columns, half);
+    }
+  };
+  return work;
+}
+
+// The logit that is right in a row.
+Index target_of(Index row, Index columns) {
+  return static_cast<Index>(static_cast<std::uint64_t>(row) * 2654435769U % static_cast<std::uint64_t>(columns));
+}
+
+Work make_cross_entropy(const Extent& e, const Maker& maker, bool forward) {
+  Work work;
+  const float* x = maker.read(work, "x", e.cells());
+  float* result = maker.write(work, forward ? "loss" : "dx", forward ? e.rows : e.cells());
+  float* totals = maker.write(work, "totals", e.rows);
+  const Routines* routines = &maker.routines;
+  const float share = 1 / static_cast<float>(e.rows);
+  const auto rows_of = [=](Index begin, Index end) {
+    return Rows{x + begin * e.columns, forward ? nullptr : result + begin * e.columns, end - begin, e.columns,
+                e.columns};
+  };
+  work.items = e.rows;
+  if (forward) {
+    work.run = [=](int, Index begin, Index end) {
+      routines->log_sums(rows_of(begin, end), totals + begin);
+      for (Index row = begin; row < end; ++row) {
+        result[row] = totals[row] - x[row * e.columns + target_of(row, e.columns)];
+      }
+    };
+    return work;
+  }
+  routines->log_sums(rows_of(0, e.rows), totals);
+  work.run = [=](int, Index begin, Index end) {
+    routines->log_sums_gradient(rows_of(begin, end), totals + begin, share);
+    for (Index row = begin; row < end; ++row) {
+      result[row * e.columns + target_of(row, e.columns)] -= share;
+    }
+  };
+  return work;
+}
+
 // The row of the table that position `row` looks up.
 Index looked_up(Index row) {
   return static_cast<Index>(static_cast<std::uint64_t>(row) * 2654435769U % gpu::kVocabulary);
@@ -260,8 +371,16 @@ Work make_elementwise(const Kernel& kernel, const Maker& maker) {
     return make_dropout(e, maker, forward);
   case Op::layer_norm:
     return make_layer_norm(e, maker, forward);
+  case Op::rms_norm:
+    return make_rms_norm(e, maker, forward);
   case Op::batch_norm:
     return make_batch_norm(e, maker, forward);
+  case Op::swiglu:
+    return make_swiglu(e, maker, forward);
+  case Op::rotary:
+    return make_rotary(e, maker, forward);
+  case Op::cross_entropy:
+    return make_cross_entropy(e, maker, forward);
   case Op::softmax:
     return make_softmax(e, maker, forward);
   case Op::embedding:
@@ -270,8 +389,10 @@ Work make_elementwise(const Kernel& kernel, const Maker& maker) {
     return make_sum(e, maker);
   case Op::adam:
     return make_adam(e, maker);
-  default:
+  case Op::launch:
     return make_empty();
+  default:
+    throw std::runtime_error("the processor has no such kernel here");
   }
 }
 

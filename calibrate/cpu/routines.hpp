@@ -52,6 +52,13 @@ struct Routines {
   /// Adds to the gradients of scale and shift.
   void (*layer_norm_gradient)(const Rows&, const float* dy, const float* scale, const float* mean, const float* inverse,
                               float* d_scale, float* d_shift);
+  void (*rms_norm)(const Rows&, const float* scale, float* inverse);
+  /// Adds to the gradient of scale.
+  void (*rms_norm_gradient)(const Rows&, const float* dy, const float* scale, const float* inverse, float* d_scale);
+  void (*swiglu)(const float* gate, const float* up, float* y, Index count);
+  void (*swiglu_gradient)(const float* gate, const float* up, const float* dy, float* d_gate, float* d_up, Index count);
+  /// Turns one row: its first half x and its second half, which follows, by angles with these cosines and sines.
+  void (*rotate)(const float* x, const float* cosine, const float* sine, float direction, float* y, Index half);
   /// Normalises each column over the rows.
   void (*batch_norm)(const Rows&, const float* scale, const float* shift, float* mean, float* inverse);
   void (*batch_norm_gradient)(const Rows&, const float* dy, const float* scale, const float* mean, const float* inverse,
@@ -60,6 +67,10 @@ struct Routines {
   void (*softmax)(const Rows&);
   /// `rows.x` must hold forward's output.
   void (*softmax_gradient)(const Rows& rows, const float* dy);
+  /// Writes the logarithm of the sum of exponentials of each row.
+  void (*log_sums)(const Rows& rows, float* totals);
+  /// y = exp(x - total) share, the gradient of these.
+  void (*log_sums_gradient)(const Rows& rows, const float* totals, float share);
   float (*sum)(const float* x, Index count);
   void (*adam)(const float* gradient, float* weight, float* first, float* second, Index count);
 };

@@ -122,6 +122,62 @@ void layer_norm_gradient(const Rows& r, const float* dy, const float* scale, con
   }
 }
 
+void rms_norm(const Rows& r, const float* scale, float* inverse) {
+  const In gain(scale, r.columns);
+  for (Index row = 0; row < r.rows; ++row) {
+    const In x(r.x + row * r.stride, r.columns);
+    inverse[row] = 1 / Eigen::numext::sqrt(x.square().mean() + kEpsilon);
+    Out(r.y + row * r.stride, r.columns) = x * inverse[row] * gain;
+  }
+}
+
+void rms_norm_gradient(const Rows& r, const float* dy, const float* scale, const float* inverse, float* d_scale) {
+  const In gain(scale, r.columns);
+  Out gain_gradient(d_scale, r.columns);
+  for (Index row = 0; row < r.rows; ++row) {
+    const In x(r.x + row * r.stride, r.columns), d(dy + row * r.stride, r.columns);
+    const float s = inverse[row], across = (d * gain * x).mean() * s * s;
+    Out(r.y + row * r.stride, r.columns) = s * (d * gain - x * across);
+    gain_gradient += d * x * s;
+  }
+}
+
+void swiglu(const float* gate, const float* up, float* y, Index count) {
+  const In g(gate, count);
+  Out(y, count) = g / (1.0F + (-g).exp()) * In(up, count);
+}
+
+void swiglu_gradient(const float* gate, const float* up, const float* dy, float* d_gate, float* d_up, Index count) {
+  Eigen::Array<float, Eigen::Dynamic, 1, 0, kBlock, 1> share;
+  for (Index first = 0; first < count; first += kBlock) {
+    const Index size = count - first < kBlock ? count - first : kBlock;
+    const In g(gate + first, size), d(dy + first, size);
+    share = (1.0F + (-g).exp()).inverse();
+    Out(d_gate + first, size) = d * In(up + first, size) * share * (1.0F + g * (1.0F - share));
+    Out(d_up + first, size) = d * g * share;
+  }
+}
+
+void rotate(const float* x, const float* cosine, const float* sine, float direction, float* y, Index half) {
+  const In left(x, half), right(x + half, half), c(cosine, half), s(sine, half);
+  Out(y, half) = left * c - right * (direction * s);
+  Out(y + half, half) = right * c + left * (direction * s);
+}
+
+void log_sums(const Rows& r, float* totals) {
+  for (Index row = 0; row < r.rows; ++row) {
+    const In x(r.x + row * r.stride, r.columns);
+    const float most = x.maxCoeff();
+    totals[row] = most + Eigen::numext::log((x - most).exp().sum());
+  }
+}
+
+void log_sums_gradient(const Rows& r, const float* totals, float share) {
+  for (Index row = 0; row < r.rows; ++row) {
+    Out(r.y + row * r.stride, r.columns) = (In(r.x + row * r.stride, r.columns) - totals[row]).exp() * share;
+  }
+}
+
 void batch_norm(const Rows& r, const float* scale, const float* shift, float* mean, float* inverse) {
   const auto count = static_cast<float>(r.rows);
   Out sum(mean, r.columns), squares(inverse, r.columns);
@@ -207,10 +263,17 @@ const Routines STAGECRAFT_ROUTINES = {STAGECRAFT_INSTRUCTIONS,
                                       dropout_gradient,
                                       layer_norm,
                                       layer_norm_gradient,
+                                      rms_norm,
+                                      rms_norm_gradient,
+                                      swiglu,
+                                      swiglu_gradient,
+                                      rotate,
                                       batch_norm,
                                       batch_norm_gradient,
                                       softmax,
                                       softmax_gradient,
+                                      log_sums,
+                                      log_sums_gradient,
                                       sum,
                                       adam};
 

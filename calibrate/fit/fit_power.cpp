@@ -47,7 +47,7 @@ std::optional<PowerFit> fit_power(const std::vector<MeasuredPower>& states) {
     cap = std::max(cap, state.power);
     if (state.state == "idle") {
       idle = idle ? std::min(*idle, state.power) : state.power;
-    } else {
+    } else if (state.state != "blocked") { // a device that waits does no work
       busy.push_back(state);
     }
   }

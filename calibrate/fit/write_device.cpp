@@ -258,10 +258,12 @@ std::string device_text(const Measurements& measurements) {
       launch = time;
     }
   }
-  Watts idle, busy;
+  Watts idle, busy, waiting;
   for (const MeasuredPower& state : measurements.power) {
-    (state.state == "idle" ? idle : busy) = std::max(state.state == "idle" ? idle : busy, state.power);
+    Watts& power = state.state == "idle" ? idle : state.state == "blocked" ? waiting : busy;
+    power = std::max(power, state.power);
   }
+  busy = std::max({idle, waiting, busy});
   const double peak = *std::max_element(peaks.begin(), peaks.end());
   bandwidth = bandwidth > 0 ? bandwidth : peak > 0 ? peak : 1;
   vector = vector > 0 ? vector : peak > 0 ? peak : 1;
@@ -271,7 +273,9 @@ std::string device_text(const Measurements& measurements) {
   text += "memory: " + to_text(measurements.device.memory.value, 0) + " B\n";
   text += "memory_bandwidth: " + digits(bandwidth) + " B/s\n";
   text += "launch_overhead: " + digits(launch.value_or(Seconds{0}).value) + " s\n";
-  text += "power: {idle: " + digits(idle.value) + " W, busy: " + digits(std::max(idle, busy).value) + " W}\npeak: {";
+  text += "power: {idle: " + digits(idle.value) + " W, busy: " + digits(busy.value) + " W";
+  text += waiting > idle ? ", waiting: " + digits(waiting.value) + " W" : "";
+  text += "}\npeak: {";
   std::vector<std::string> listed;
   for (const PrecisionRow& row : kNumberFormats) {
     const double rate = peaks[static_cast<std::size_t>(row.precision)];

@@ -13,11 +13,11 @@
 
 #include "calibrate/gpu/device/power.hpp"
 #include "calibrate/gpu/kernels/host_launches.hpp"
+#include "calibrate/gpu/kernels/interference.hpp"
 #include "calibrate/gpu/kernels/launches.hpp"
 #include "calibrate/gpu/kernels/operation.hpp"
 #include "calibrate/gpu/links/collectives.hpp"
 #include "calibrate/gpu/links/copies.hpp"
-#include "calibrate/gpu/links/interference.hpp"
 #include "calibrate/gpu/pipelines/partitions.hpp"
 #include "calibrate/gpu/progress.hpp"
 #include "calibrate/gpu/sweep/budget.hpp"

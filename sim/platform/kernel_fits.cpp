@@ -122,6 +122,20 @@ std::optional<Precision> like_format(Precision precision) {
   }
 }
 
+// The op that moves the same data, whose times stand for one that was not measured.
+std::optional<KernelOp> like_op(KernelOp op) {
+  switch (op) {
+  case KernelOp::rms_norm:
+    return KernelOp::layer_norm;
+  case KernelOp::cross_entropy:
+    return KernelOp::softmax;
+  case KernelOp::rotary:
+    return KernelOp::copy;
+  default:
+    return std::nullopt;
+  }
+}
+
 // How a pass without fits compares with the forward one: as measured for this precision, or for any.
 PassRatio pass_ratio(const KernelFits& fits, const Kernel& kernel) {
   constexpr double kOtherPass = 0.2; // an assumption
@@ -251,6 +265,11 @@ std::optional<KernelTime> predict(const KernelFits& fits, const Kernel& kernel, 
   std::optional<KernelTime> time = fitted(fits, kernel, variant);
   if (!time) {
     time = borrowed(fits, kernel, variant);
+  }
+  if (const auto other = like_op(kernel.op); !time && other) {
+    Kernel like = kernel;
+    like.op = *other;
+    return predict(fits, like, variant);
   }
   if (time && fits.scale) {
     time->time = scaled(fits, kernel, time->time);
@@ -483,7 +502,17 @@ std::optional<LeastKernelTime> least_time(const KernelFits& fits, const KernelRa
   if (least && fits.scale) {
     least->per_size = least_scaled(fits, range, least->per_size);
   }
-  return least;
+  const auto other = like_op(kernels.low.op);
+  if (!other || (least && least->everywhere)) {
+    return least;
+  }
+  KernelRange like = kernels; // stands for the kernels that have no time of their own
+  like.low.op = like.high.op = *other;
+  auto least_like = least_time(fits, like, low_size, high_size);
+  if (least && least_like) {
+    least_like->per_size = std::min(least->per_size, least_like->per_size);
+  }
+  return least_like ? least_like : least;
 }
 
 } // namespace stagecraft

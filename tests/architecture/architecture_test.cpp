@@ -72,9 +72,10 @@ const std::map<std::string, Folders>& include_table() {
     row("gpu/output", {"gpu/sweep"});
     row("gpu/device", {"gpu/output"});
     row("gpu/kernels", {"gpu/device"});
+    row("gpu/check", {"gpu/kernels"});
     row("gpu/links", {"gpu/device"});
     row("gpu/pipelines", {"gpu/kernels"});
-    row("gpu", {"gpu/kernels", "gpu/links", "gpu/pipelines"});
+    row("gpu", {"gpu/check", "gpu/links", "gpu/pipelines"});
     row("cpu", {"platform", "workload/layer", "gpu/output"}); // calibrate/cpu: measures a processor
     row("foreign", {"platform", "workload/import"});          // calibrate/foreign: measurements by other tools
     row("pipeline", {"timeline", "fit", "cpu", "base/process", "gpu/pipelines"}); // calibrate/pipeline: real runs

@@ -251,6 +251,93 @@ TEST_CASE("operators element by element, and their gradients", "[cpu]") {
   });
 }
 
+TEST_CASE("what transformers run, and its gradients", "[cpu]") {
+  const std::string shape = " fp32 rows=5 columns=6";
+  constexpr std::size_t kRows = 5, kColumns = 6;
+  const auto rms = [](const Values& x, const Values& scale) {
+    Values y(x.size());
+    for (std::size_t row = 0; row < kRows; ++row) {
+      double squares = 0;
+      for (std::size_t i = row * kColumns; i < (row + 1) * kColumns; ++i) {
+        squares += x[i] * x[i] / kColumns;
+      }
+      for (std::size_t i = 0; i < kColumns; ++i) {
+        y[row * kColumns + i] = x[row * kColumns + i] / std::sqrt(squares + 1e-5) * scale[i];
+      }
+    }
+    return y;
+  };
+  for_each_way("rms-norm forward" + shape,
+               [&](const Named& of) { check_near(of.at("y"), rms(of.at("x"), of.at("scale")), 1e-5); });
+  for_each_way("rms-norm backward-input" + shape, [&](const Named& of) {
+    const Values &x = of.at("x"), &scale = of.at("scale"), &dy = of.at("dy");
+    check_near(of.at("dx"), differences([&](const Values& in) { return rms(in, scale); }, x, dy), 1e-4);
+    check_near(of.at("dscale"), differences([&](const Values& in) { return rms(x, in); }, scale, dy), 1e-4);
+  });
+  const auto gated = [](const Values& gate, const Values& up) {
+    Values y(gate.size());
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      y[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+    }
+    return y;
+  };
+  for_each_way("swiglu forward" + shape,
+               [&](const Named& of) { check_near(of.at("y"), gated(of.at("gate"), of.at("up")), 1e-6); });
+  for_each_way("swiglu backward-input fp32 rows=37 columns=61", [&](const Named& of) {
+    const Values &gate = of.at("gate"), &up = of.at("up"), &dy = of.at("dy");
+    Values d_gate, d_up;
+    for (std::size_t i = 0; i < gate.size(); ++i) { // each element by itself
+      const auto one = [&](double g, double u) { return g / (1 + std::exp(-g)) * u * dy[i]; };
+      d_gate.push_back((one(gate[i] + 1e-4, up[i]) - one(gate[i] - 1e-4, up[i])) / 2e-4);
+      d_up.push_back(one(gate[i], 1));
+    }
+    check_near(of.at("dgate"), d_gate, 1e-5);
+    check_near(of.at("dup"), d_up, 1e-5);
+  });
+  const auto losses = [](const Values& x) {
+    Values loss;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      double sum = 0;
+      for (std::size_t i = row * kColumns; i < (row + 1) * kColumns; ++i) {
+        sum += std::exp(x[i]);
+      }
+      loss.push_back(std::log(sum) - x[row * kColumns + row * std::size_t{2654435769} % kColumns]);
+    }
+    return loss;
+  };
+  for_each_way("cross-entropy forward" + shape,
+               [&](const Named& of) { check_near(of.at("loss"), losses(of.at("x")), 1e-5); });
+  for_each_way("cross-entropy backward-input" + shape, [&](const Named& of) {
+    check_near(of.at("dx"), differences(losses, of.at("x"), Values(kRows, 1.0 / kRows)), 1e-5);
+  });
+}
+
+TEST_CASE("a rotary embedding turns pairs by the angles of their position, and backward turns them back", "[cpu]") {
+  constexpr std::size_t kRows = 70, kHalf = 3; // rows of three positions
+  for (const std::string pass : {"forward", "backward-input"}) {
+    for_each_way("rotary " + pass + " fp32 rows=70 columns=6", [&](const Named& of) {
+      const Values& x = of.at("x");
+      Values y(x.size());
+      for (std::size_t row = 0; row < kRows; ++row) {
+        for (std::size_t i = 0; i < kHalf; ++i) {
+          const double cosine = of.at("cosine")[row / 32 * kHalf + i];
+          const double sine = (pass == "forward" ? 1 : -1) * of.at("sine")[row / 32 * kHalf + i];
+          const std::size_t left = row * 2 * kHalf + i, right = left + kHalf;
+          y[left] = x[left] * cosine - x[right] * sine;
+          y[right] = x[right] * cosine + x[left] * sine;
+        }
+      }
+      check_near(of.at("y"), y, 1e-5);
+    });
+  }
+}
+
+TEST_CASE("a kernel that the processor lacks is refused", "[cpu]") {
+  Arena arena(1 << 20);
+  CHECK_THROWS_WITH(run_kernel("clip forward fp32 rows=3 columns=5", best_routines(), 1, arena),
+                    "the processor has no such kernel here");
+}
+
 TEST_CASE("dropout drops an eighth, and its gradient follows the mask", "[cpu]") {
   constexpr double kScale = 1 / (1 - 0.125);
   const auto dropped = [](const Values& values) { return std::count(values.begin(), values.end(), 0.0); };

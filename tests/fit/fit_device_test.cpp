@@ -39,7 +39,8 @@ std::string raw() {
     text += "  - {from: host, to: device, memory: pinned, size: " + std::string(size) +
             ", median: " + std::to_string(8 + bytes / 25e3) + " us}\n";
   }
-  return text + "power:\n  - {state: idle, power: 50 W}\n  - {state: matmul, power: 250 W, rate: 40 TFLOP/s}\n"
+  return text + "power:\n  - {state: idle, power: 50 W}\n  - {state: blocked, power: 90 W}\n  - {state: matmul, power: "
+                "250 W, rate: 40 TFLOP/s}\n"
                 "complete: true\n";
 }
 
@@ -58,6 +59,7 @@ TEST_CASE("measurements become a device file that predicts what they did not sho
   CHECK(base.launch_overhead.value == Catch::Detail::Approx(4e-6));
   CHECK(base.idle.value == Catch::Detail::Approx(50));
   CHECK(base.busy.value == Catch::Detail::Approx(250));
+  CHECK(base.waiting.value().value == Catch::Detail::Approx(90));
   const KernelFits fits = fit_device(input_of(measurements), base, 20, {});
   const std::string text = with_sections(
       sheet, "card", measurements_text({document}) + fits_text(fits, {"raw.yaml, \"of the test\""}), true);

@@ -157,6 +157,7 @@ TEST_CASE("power is a sum below its cap", "[fit]") {
                                        state("matmul", 3e14, 3e12), state("matmul", 9e14, 4e12)};
   CHECK_FALSE(fit_power(states)); // without idle
   states.push_back({"idle", Watts{75}, Seconds{8}, {}, {}, {}});
+  states.push_back({"blocked", Watts{110}, Seconds{5}, {}, {}, {}}); // no work, so it says nothing of what work costs
   const auto fit = fit_power(states);
   REQUIRE(fit);
   CHECK(fit->cap.value == close(700, 1e-9));

@@ -153,6 +153,37 @@ TEST_CASE("gradients and the other 16-bit format borrow fits, and a kernel witho
   CHECK_FALSE(predict(*type.fits, {KernelOp::softmax, KernelPass::forward, Precision::fp32, {10, 10}}));
 }
 
+TEST_CASE("what moves as much stands for a kernel without fits of its own", "[platform][fits]") {
+  KernelFits fits;
+  const auto add = [&](KernelOp op, double seconds_per_byte) {
+    KernelFit fit{.name = std::string(row_of(op).name), .op = op, .precision = Precision::bf16};
+    fit.line = PiecewiseLine{{{0, Seconds{2e-6}, seconds_per_byte}}, {}};
+    fits.kernels.push_back(fit);
+  };
+  const auto kernel = [](KernelOp op) { return Kernel{.op = op, .precision = Precision::bf16, .shape = {100, 1000}}; };
+  const auto least = [&](KernelOp op) { return least_time(fits, {kernel(op), kernel(op)}, 1, 1); };
+  CHECK_FALSE(predict(fits, kernel(KernelOp::rms_norm)));
+  CHECK_FALSE(least(KernelOp::rms_norm));
+  add(KernelOp::layer_norm, 1e-12);
+  CHECK(predict(fits, kernel(KernelOp::rms_norm))->time.value == close(2e-6 + 4e5 * 1e-12)); // 2 B read, 2 B written
+  CHECK(least(KernelOp::rms_norm)->per_size == close(2e-6 + 4e5 * 1e-12));
+  CHECK_FALSE(predict(fits, kernel(KernelOp::cross_entropy)));
+  CHECK_FALSE(predict(fits, kernel(KernelOp::swiglu)));
+
+  // One shape of its own, faster than a layer norm: others still take the layer norm's time, and a bound holds for all.
+  fits.measured = {{kernel(KernelOp::rms_norm), Seconds{1e-6}, 0}};
+  CHECK(predict(fits, kernel(KernelOp::rms_norm))->time.value == close(1e-6));
+  CHECK(least(KernelOp::rms_norm)->per_size == close(1e-6));
+  CHECK(least(KernelOp::rms_norm)->everywhere);
+  fits.measured.front().time = Seconds{1};
+  CHECK(least(KernelOp::rms_norm)->per_size == close(2e-6 + 4e5 * 1e-12));
+
+  fits.measured.clear();
+  add(KernelOp::rms_norm, 5e-12);
+  CHECK(predict(fits, kernel(KernelOp::rms_norm))->time.value == close(2e-6 + 4e5 * 5e-12));
+  CHECK(least(KernelOp::rms_norm)->per_size == close(2e-6 + 4e5 * 5e-12));
+}
+
 // 1.1 of the forward time in any format, 1.25 in fp16; a pass without a ratio keeps the forward time.
 TEST_CASE("a gradient takes the forward time by the ratio of its pass", "[platform][fits]") {
   const std::string ratios = "passes:\n"

@@ -28,7 +28,15 @@ TEST_CASE("the example of the document reads", "[platform][measurements]") {
   CHECK(measurements.measured[1].regime == Regime::graph);
   CHECK(measurements.copies.size() == 1);
   CHECK(measurements.collectives[0].devices == 8);
-  CHECK(measurements.power[1].flops.value == Catch::Detail::Approx(690e12));
+  REQUIRE(measurements.host.size() == 2);
+  CHECK(measurements.host[0].streams == 4);
+  CHECK(measurements.host[0].call->value == Catch::Detail::Approx(1.9e-6));
+  CHECK(measurements.host[1].nodes == 10);
+  REQUIRE(measurements.interference.size() == 1);
+  CHECK(measurements.interference[0].beside == "host-to-device");
+  CHECK(measurements.interference[0].alone.value == Catch::Detail::Approx(184e-6));
+  CHECK(measurements.interference[0].rate_alone.value == Catch::Detail::Approx(55e9));
+  CHECK(measurements.power[2].flops.value == Catch::Detail::Approx(690e12));
   CHECK(measurements.sentinels.size() == 1);
   CHECK(measured_kernels(measurements).size() == 1); // launches by a graph are another regime
 }
@@ -55,6 +63,20 @@ TEST_CASE("measurements that cannot be are refused with place and reason", "[pla
   refused(with("op: gemm, precision: bf16, shape: {batch: 1, m: 1.5, n: 1, k: 1}, median: 1 us"), "no whole number");
   refused(with("op: gemm, precision: bf16, shape: {batch: 1, m: 1, n: 1}, median: 1 us"), "missing key 'k'");
   refused(with("op: gem, precision: bf16, shape: {}, median: 1 us"), "unknown");
+  const auto section = [](const std::string& rows) { return with(gemm("median: 10 us"), rows + "\ncomplete: true\n"); };
+  CHECK_NOTHROW(read(section("launching: [{op: event, median: 1 us}]")));
+  refused(section("launching: [{op: lunch, median: 1 us}]"), "unknown op 'lunch'");
+  refused(section("launching: [{op: graph, median: 1 us}]"), "'nodes' goes with a graph");
+  refused(section("launching: [{op: launch, nodes: 3, median: 1 us}]"), "'nodes' goes with a graph");
+  refused(section("launching: [{op: launch, threads: 0, median: 1 us}]"), "'threads'");
+  const auto beside = [&](const std::string& rest) {
+    return section("interference: [{" + gemm("median: 10 us, alone: 9 us, beside_rate: 1 GB/s, rate_alone: " + rest) +
+                   "}]");
+  };
+  CHECK_NOTHROW(read(beside("2 GB/s, beside: 16-blocks")));
+  refused(beside("2 GB/s, beside: 17-blocks"), "unknown beside '17-blocks'");
+  refused(beside("2 GB/s"), "missing key 'beside'");
+  refused(beside("0 GB/s, beside: 16-blocks"), "more than 0");
   refused(with(gemm("median: 10 us"), "copies: [{from: host, to: moon, size: 1 MiB, median: 1 us}]\ncomplete: true\n"),
           "unknown to 'moon'");
   refused(

@@ -162,6 +162,8 @@ TEST_CASE("root mean square normalization has one weight per feature", "[workloa
   // y = 10 * 8 elements; two operations each (by 1 / rms, by the weight). Backward reads x and dy and writes dx; the
   // weight's gradient reads x and dy.
   const Operator op = layer("[10, 8]", "kind: rms_norm");
+  REQUIRE(op.forward.calls.size() == 1);
+  CHECK(op.forward.calls[0] == KernelCall{KernelOp::rms_norm, {10, 8}, 0});
   CHECK(op.kind == KernelKind::normalization);
   CHECK(op.parameters == 8);
   CHECK(op.output_elements == 80);
@@ -191,6 +193,7 @@ TEST_CASE("queries and keys are normalized in each head, values are not", "[work
   CHECK(op.forward.kernels == 2);
   CHECK(op.stash_elements == 75);
   REQUIRE(op.forward.calls.size() == 2); // rows of 3: 5 * 4 queries, 5 * 1 keys
+  CHECK(op.forward.calls[0].op == KernelOp::rms_norm);
   CHECK((op.forward.calls[0].shape[0] == 20 && op.forward.calls[0].shape[1] == 3));
   CHECK((op.forward.calls[1].shape[0] == 5 && op.forward.calls[1].shape[1] == 3));
   CHECK_THAT(test::error_of([] { layer("[5, 18]", "kind: query_key_norm, heads: 4"); }),
@@ -210,6 +213,8 @@ TEST_CASE("a rotary embedding turns pairs of features of queries and keys, and k
   CHECK(op.forward.moved_elements == 200);
   CHECK(op.backward_input.moved_elements == 200);
   CHECK(op.stash_elements == 0);
+  REQUIRE(op.forward.calls.size() == 1); // a row for each of 5 heads of 5 positions
+  CHECK(op.forward.calls[0] == KernelCall{KernelOp::rotary, {25, 4}, 0});
   CHECK(layer("[5, 24]", "kind: rotary, heads: 4, key_value_heads: 1, part: 0.5").forward.flops == Flops{150});
   // 0.7 of 4 is 2.8: 2 whole features. 0.75 of 4 is 3: no pairs.
   CHECK(layer("[5, 24]", "kind: rotary, heads: 4, key_value_heads: 1, part: 0.7").forward.flops == Flops{150});
@@ -230,6 +235,8 @@ TEST_CASE("a gated activation halves the features and keeps both halves", "[work
     CHECK(op.kind == KernelKind::elementwise);
     CHECK(op.parameters == 0);
     CHECK(op.output_elements == 40);
+    REQUIRE(op.backward_input.calls.size() == 1);
+    CHECK(op.backward_input.calls[0] == KernelCall{KernelOp::swiglu, {10, 4}, 0});
     CHECK(op.forward.flops == Flops{360});
     CHECK(op.backward_input.flops == Flops{720});
     CHECK(op.forward.moved_elements == 120);

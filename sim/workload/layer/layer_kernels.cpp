@@ -106,19 +106,24 @@ LayerKernels layer_norm_kernels(const Layer& layer) {
   return both_passes(KernelOp::layer_norm, layer, layer.features_in);
 }
 
+LayerKernels rms_norm_kernels(const Layer& layer) { return both_passes(KernelOp::rms_norm, layer, layer.features_in); }
+
 LayerKernels query_key_norm_kernels(const Layer& layer) {
-  const KernelCall queries{KernelOp::layer_norm, {layer.sequence * layer.heads, layer.features_in}, kRows};
-  const KernelCall keys{KernelOp::layer_norm, {layer.sequence * layer.key_value_heads, layer.features_in}, kRows};
+  const KernelCall queries{KernelOp::rms_norm, {layer.sequence * layer.heads, layer.features_in}, kRows};
+  const KernelCall keys{KernelOp::rms_norm, {layer.sequence * layer.key_value_heads, layer.features_in}, kRows};
   return {.forward = {queries, keys}, .backward_input = {queries, keys}};
 }
 
+// Each head of a token, of queries and of keys, is a row.
 LayerKernels rotary_kernels(const Layer& layer) {
-  const KernelCall call{KernelOp::copy, {layer.sequence, layer.features}, kRows};
+  const double heads = layer.heads + static_cast<double>(layer.key_value_heads);
+  const KernelCall call{KernelOp::rotary, {layer.sequence * heads, layer.features / heads}, kRows};
   return {.forward = {call}, .backward_input = {call}};
 }
 
 LayerKernels relu_kernels(const Layer& layer) { return both_passes(KernelOp::relu, layer, last(layer.output)); }
 LayerKernels gelu_kernels(const Layer& layer) { return both_passes(KernelOp::gelu, layer, last(layer.output)); }
+LayerKernels gated_kernels(const Layer& layer) { return both_passes(KernelOp::swiglu, layer, last(layer.output)); }
 LayerKernels dropout_kernels(const Layer& layer) { return both_passes(KernelOp::dropout, layer, last(layer.output)); }
 LayerKernels softmax_kernels(const Layer& layer) { return both_passes(KernelOp::softmax, layer, last(layer.output)); }
 
@@ -132,7 +137,7 @@ LayerKernels copy_kernels(const Layer& layer) { return both_passes(KernelOp::cop
 
 LayerKernels loss_kernels(const Layer& layer) {
   const Shape& scores = layer.inputs.front();
-  const KernelCall call = over(KernelOp::softmax, elements_of(scores), last(scores));
+  const KernelCall call = over(KernelOp::cross_entropy, elements_of(scores), last(scores));
   return {.forward = {call}, .backward_input = {call}};
 }
 

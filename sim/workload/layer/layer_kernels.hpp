@@ -11,11 +11,13 @@ LayerKernels linear_kernels(const Layer&);
 LayerKernels matmul_kernels(const Layer&);
 LayerKernels attention_kernels(const Layer&); ///< self-attention only, without a window that hides keys
 LayerKernels batch_norm_kernels(const Layer&);
-LayerKernels layer_norm_kernels(const Layer&); ///< of rms_norm too: the same traffic
+LayerKernels layer_norm_kernels(const Layer&);
+LayerKernels rms_norm_kernels(const Layer&);
 LayerKernels query_key_norm_kernels(const Layer&);
-LayerKernels rotary_kernels(const Layer&); ///< as copies of what turns: the same traffic
+LayerKernels rotary_kernels(const Layer&);
 LayerKernels relu_kernels(const Layer&);
 LayerKernels gelu_kernels(const Layer&);
+LayerKernels gated_kernels(const Layer&);
 LayerKernels dropout_kernels(const Layer&);
 LayerKernels add_kernels(const Layer&); ///< n terms: n - 1 additions
 LayerKernels copy_kernels(const Layer&);

@@ -231,7 +231,7 @@ constexpr std::array kKinds = {
     LayerKind{"layer_norm", "layer normalization over features", K::normalization, 1, 1, read_nothing, same_shape,
               layer_norm_cost, layer_norm_kernels, layer_norm_signature},
     LayerKind{"rms_norm", "root mean square normalization over features", K::normalization, 1, 1, read_nothing,
-              same_shape, rms_norm_cost, layer_norm_kernels, rms_norm_signature},
+              same_shape, rms_norm_cost, rms_norm_kernels, rms_norm_signature},
     LayerKind{"query_key_norm",
               "root mean square normalization of each query and key before attention: heads, key_value_heads",
               K::normalization, 1, 1, read_heads, query_key_norm_shape, query_key_norm_cost, query_key_norm_kernels,
@@ -251,7 +251,7 @@ constexpr std::array kKinds = {
     LayerKind{
         "gated",
         "an activation of the first half of the features times the second half, and the weights of rows: activation",
-        K::elementwise, 1, 2, read_gated, gated_shape, gated_cost, nullptr, gated_signature},
+        K::elementwise, 1, 2, read_gated, gated_shape, gated_cost, gated_kernels, gated_signature},
     LayerKind{"rotary", "rotary embedding of queries and keys before attention: heads, key_value_heads, part",
               K::elementwise, 1, 1, read_rotary, rotary_shape, rotary_cost, rotary_kernels, rotary_signature},
     LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels,

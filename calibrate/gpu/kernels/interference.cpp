@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/gpu/links/interference.hpp"
+#include "calibrate/gpu/kernels/interference.hpp"
 
 #include <array>
 #include <atomic>
