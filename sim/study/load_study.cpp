@@ -14,6 +14,7 @@
 #include "sim/study/unique_name.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/fp8_products.hpp"
+#include "sim/workload/layer/layers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -469,6 +470,19 @@ Platform kept_platform(const Folders& folders, const std::string& key, const std
   return folders.files != nullptr ? *folders.files->platform(key, make) : make();
 }
 
+// A recipe may name types that this model has not, but none that no model has.
+void check_kernel_types(const Study& study, yaml::Map& map) {
+  std::vector<std::string> known = names_of(layer_kinds());
+  for (const Operator& op : study.model->operators) {
+    known.push_back(op.type);
+  }
+  for (const auto& [type, speed] : study.training.kernel_speed.types) {
+    if (std::find(known.begin(), known.end(), type) == known.end()) {
+      throw InputError(map.where("training"), unknown_name("type of operators in 'kernel_speed.types'", type, known));
+    }
+  }
+}
+
 } // namespace
 
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
@@ -527,6 +541,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   }
   map.find("sweep"); // load_sweep() reads it
   map.finish();
+  check_kernel_types(study, map);
   study.cost =
       at_kernel_speed(std::move(std::get<std::unique_ptr<CostModel>>(cost)), *study.model, study.training.kernel_speed);
   return study;

@@ -215,6 +215,15 @@ void read_kernel_speed(yaml::Map& training, KernelSpeed& speed) {
   yaml::Map map(*node, "kernel_speed");
   speed.matrix = map.number("matrix", yaml::kFraction, 1);
   speed.other = map.number("other", yaml::kFraction, 1);
+  speed.rows_of_4_bytes = map.number("rows_of_4_bytes", yaml::kFraction, 1);
+  speed.rows_of_2_bytes = map.number("rows_of_2_bytes", yaml::kFraction, speed.rows_of_4_bytes);
+  if (const yaml::Node* types = map.find("types")) {
+    yaml::Map of_types(*types, "types");
+    for (const yaml::Node::Entry& entry : types->entries) {
+      speed.types[entry.key] = of_types.number(entry.key, yaml::kFraction);
+    }
+    of_types.finish();
+  }
   map.finish();
 }
 

@@ -39,6 +39,40 @@ TEST_CASE("kernels within a run are slower by the stated parts, products and oth
   CHECK_THAT(error_of([] { gelu_seconds(", kernel_speed: {matrix: 0}"); }), Contains("more than 0, at most 1"));
 }
 
+// A product of 8 features by 8, or of so many: rows of 16 bytes in bf16, 32 in fp32. 2 s forward, 4 s backward.
+double product_seconds(const std::string& features, const std::string& precision, const std::string& speed) {
+  const std::string text =
+      "model: {workload: {name: one, input: {shape: [8]}, layers: [{name: l, kind: linear, bias: "
+      "false, features: " +
+      features + "}]}}\nplatform: dgx-h100\ntraining: {global_batch: 1, optimizer: sgd, precision: " + precision +
+      speed + "}\ncompare: {strategies: [single], schedules: [gpipe]}\n";
+  return compare_text(text).comparison.runs.front().metrics.iteration.value;
+}
+
+TEST_CASE("products of rows that are not aligned are slower where a training says so", "[study][frameworks]") {
+  const std::string slow = ", kernel_speed: {rows_of_4_bytes: 0.5, rows_of_2_bytes: 0.25}";
+  const auto factor = [&](const std::string& features, const std::string& precision) {
+    return product_seconds(features, precision, slow) / product_seconds(features, precision, "");
+  };
+  CHECK(factor("1024", "bf16") == near(1));
+  CHECK(factor("1022", "bf16") > 1.9); // but for the optimiser's step
+  CHECK(factor("1022", "bf16") <= 2);
+  CHECK(factor("1023", "bf16") > 3.7);
+  CHECK(factor("1023", "bf16") <= 4);
+  CHECK(factor("1023", "fp32") == near(factor("1022", "bf16")).epsilon(0.05)); // rows of 4092 bytes
+  // Of what is not said for 2 bytes, that for 4 holds.
+  CHECK(product_seconds("1023", "bf16", ", kernel_speed: {rows_of_4_bytes: 0.5}") ==
+        product_seconds("1023", "bf16", ", kernel_speed: {rows_of_4_bytes: 0.5, rows_of_2_bytes: 0.5}"));
+}
+
+TEST_CASE("operators of a type may have a speed of their own", "[study][frameworks]") {
+  // Two products of 3 s and two others of 3 s, one of them a gelu.
+  CHECK(gelu_seconds(", kernel_speed: {types: {gelu: 0.1}}") == near(6 + 3 + 3 / 0.1));
+  CHECK(gelu_seconds(", kernel_speed: {other: 0.5, types: {gelu: 0.1}}") == near(6 + 3 / 0.5 + 3 / 0.1));
+  CHECK_THAT(error_of([] { gelu_seconds(", kernel_speed: {types: {gela: 0.1}}"); }),
+             Contains("unknown type of operators in 'kernel_speed.types' 'gela'; did you mean 'gelu'"));
+}
+
 TEST_CASE("a step's overhead is paid once an iteration", "[study][frameworks]") {
   CHECK(gelu_seconds(", step_overhead: 5 s") == near(12 + 5));
   CHECK(gelu_seconds(", step_overhead: 5 s, micro_batches: 1") == near(12 + 5));
