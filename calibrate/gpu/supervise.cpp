@@ -20,8 +20,8 @@ namespace stagecraft::gpu {
 namespace {
 
 constexpr const char* kMark = "STAGECRAFT_SUPERVISED"; // in the environment of the other process
-constexpr double kLeastBudget = 10;                    // seconds of a process that only completes the file
-constexpr double kLongest = 30;                        // seconds that a point may take; those of power take 7
+constexpr double kLeastBudget = 6; // seconds, kept for sentinels: a process with no more only completes the file
+constexpr double kLongest = 30;    // seconds that a point may take; those of power take 7
 constexpr int kFailedToStart = 127;
 
 // Seconds since a point was begun that has not ended, by a process begun at `start`; 0: there is none.
