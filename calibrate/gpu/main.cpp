@@ -16,6 +16,7 @@
 #include "calibrate/gpu/pipelines/gpu_lanes.hpp"
 #include "calibrate/gpu/pipelines/pipelines.hpp"
 #include "calibrate/gpu/runner.hpp"
+#include "calibrate/gpu/supervise.hpp"
 
 namespace stagecraft::gpu {
 namespace {
@@ -120,7 +121,7 @@ int run_check(const Options& options) {
   return checked.wrong > 0 ? kFailed : kDone;
 }
 
-int run(const Options& options) {
+int run(const Options& options, const std::vector<std::string>& arguments) {
   if (options.help) {
     std::cout << help_text();
     return kDone;
@@ -140,6 +141,9 @@ int run(const Options& options) {
   if (options.check) {
     return run_check(options);
   }
+  if (!is_supervised()) {
+    return supervise(arguments, options, stop, kFailed);
+  }
   const std::vector<Group> groups = wanted_groups(options, describe_machine(options.device));
   return run_sweep(options, groups, stop) == Ended::done ? kDone : kInterrupted;
 }
@@ -154,7 +158,8 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
   try {
-    return run(parse_options({argv + 1, argv + argc}));
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    return run(parse_options(arguments), arguments);
   } catch (const std::invalid_argument& error) {
     std::cerr << "calibrate_gpu: " << error.what() << "\n";
     return kUsage;

@@ -18,6 +18,7 @@
 #include "calibrate/gpu/kernels/operation.hpp"
 #include "calibrate/gpu/links/collectives.hpp"
 #include "calibrate/gpu/links/copies.hpp"
+#include "calibrate/gpu/output/unended.hpp"
 #include "calibrate/gpu/pipelines/partitions.hpp"
 #include "calibrate/gpu/progress.hpp"
 #include "calibrate/gpu/sweep/budget.hpp"
@@ -123,6 +124,7 @@ private:
   std::string name_;
   Header header_;
   MeasurementFile file_;
+  Unended unended_;
   std::optional<CopyBench> copies_;
   std::optional<CollectiveBench> collectives_;
   std::optional<InterferenceBench> interference_;
@@ -132,7 +134,7 @@ MeasurementRun::MeasurementRun(const Options& options, const std::vector<Group>&
     : options_(options), groups_(groups), stop_(stop), progress_(stderr, isatty(STDERR_FILENO) != 0, options.budget),
       session_(options.device, library_folders(options.libraries)), stream_(make_stream()),
       sampler_(stream_.get(), session_.facts.cache), name_(options.name.empty() ? session_.facts.name : options.name),
-      header_(header_of(session_, name_)), file_(options.out, header_) {}
+      header_(header_of(session_, name_)), file_(options.out, header_), unended_(options.out) {}
 
 double MeasurementRun::now() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -250,10 +252,16 @@ void MeasurementRun::run_points(const Group& group, double deadline, const Place
       ++done;
       continue;
     }
+    const std::string place_and_point = group.name + " " + std::to_string(group.processors) + ": " + to_text(point);
+    if (unended_.has(place_and_point)) {
+      left_out.add("it, or others like it, did not end in an earlier run: " + to_text(point));
+      continue;
+    }
     if (now() >= deadline) {
       left_out.add("no time left");
       continue;
     }
+    unended_.begin(place_and_point);
     try {
       run_point(point, deadline, place);
       ++done;
@@ -265,6 +273,7 @@ void MeasurementRun::run_points(const Group& group, double deadline, const Place
     } catch (const std::bad_alloc&) {
       left_out.add("does not fit into host memory");
     }
+    unended_.end();
   }
   progress_.say(group.name + (group.processors > 0 ? " of " + std::to_string(group.processors) : "") + ": " +
                 std::to_string(done) + " of " + std::to_string(group.points.size()) + " points, " +

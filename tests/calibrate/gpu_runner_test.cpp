@@ -12,6 +12,7 @@
 #include "tests/catch.hpp"
 
 #include "calibrate/gpu/check/check.hpp"
+#include "calibrate/gpu/output/unended.hpp"
 #include "calibrate/gpu/runner.hpp"
 
 namespace stagecraft::gpu {
@@ -201,6 +202,28 @@ TEST_CASE("a point that fails is left out with the reason, and the others go on"
   fake::state() = {};
   CHECK(yaml::load(path).find("copies")->items.size() == 3);
   CHECK(read_file(path).find("copies: 1 point: ") != std::string::npos);
+}
+
+TEST_CASE("a point that an earlier run did not end is left out, and what comes after it is measured", "[gpu][runner]") {
+  const std::string path = test::fresh_file("unended.yaml"), unended = path + ".unended";
+  const std::string point = "elementwise 0: gelu forward bf16 rows=10 columns=20";
+  write_file(unended, point + "\n");
+  const std::vector<Group> some = {group_of(
+      "elementwise", {kernel("gelu forward bf16 rows=10 columns=20"), kernel("add forward bf16 rows=10 columns=20")})};
+  REQUIRE(run_sweep(options_of(path), some, kGoOn) == Ended::done);
+  CHECK(yaml::load(path).find("measured")->items.size() == 1);
+  CHECK(read_file(path).find("did not end in an earlier run: gelu forward bf16 rows=10 columns=20") !=
+        std::string::npos);
+  CHECK(read_file(unended) == point + "\n");
+  const Unended twice(path);
+  CHECK_FALSE(twice.has("elementwise 0: gelu forward bf16 rows=11 columns=20"));
+  write_file(unended, point + "\nelementwise 0: gelu forward bf16 rows=30 columns=20\n");
+  CHECK(Unended(path).has("elementwise 0: gelu forward bf16 rows=11 columns=20")); // no size of it works
+  CHECK_FALSE(Unended(path).has("elementwise 0: gelu forward fp32 rows=11 columns=20"));
+  std::remove(unended.c_str());
+  REQUIRE(run_sweep(options_of(path), some, kGoOn) == Ended::done);
+  CHECK(yaml::load(path).find("measured")->items.size() == 2);
+  CHECK_FALSE(fs::exists(unended));
 }
 
 TEST_CASE("without time, points are counted as left out", "[gpu][runner]") {

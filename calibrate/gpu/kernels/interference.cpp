@@ -101,7 +101,7 @@ public:
   BlockCopier& operator=(const BlockCopier&) = delete;
 
   double copied() const override {
-    const volatile long long* of_block = reinterpret_cast<const volatile long long*>(copied_.host());
+    const auto* of_block = reinterpret_cast<const volatile long long*>(copied_.host());
     double bytes = 0;
     for (int block = 0; block < blocks_; ++block) {
       bytes += static_cast<double>(of_block[block]);

@@ -19,7 +19,7 @@ std::string identity_of(const Kernel& kernel) {
 }
 
 std::string identity_of(const KernelPoint& point) {
-  const std::string text = identity_of(point.kernel);
+  std::string text = identity_of(point.kernel);
   return point.regime == Regime::burst ? text : text + ", regime: " + std::string(name_of(point.regime));
 }
 
