@@ -101,7 +101,7 @@ PiecewiseLine fit_points(const std::vector<LinePoint>& points, const FitOptions&
 void add(FitInput& input, const Measurements& measurements) {
   for (const MeasuredRow& row : measurements.measured) {
     if (row.regime == Regime::burst) {
-      input.kernels.push_back({row.kernel, row.time.median, ""});
+      input.kernels.push_back({row.kernel, kernel_time(measurements, row), ""});
     }
   }
   input.copies.insert(input.copies.end(), measurements.copies.begin(), measurements.copies.end());

@@ -104,11 +104,17 @@ struct Measurements {
   std::vector<MeasuredPower> power;
   std::vector<MeasuredSentinel> sentinels;
   std::string provenance; ///< software, method and host, for people
+  /// What a time between two events contains that is not the kernel: that of an empty kernel so measured, less what it
+  /// takes in a graph. 0 where the file does not say.
+  Seconds between_events;
 };
 
 /// Reads a whole file of measurements. InputError for a file that was cut off or has another schema, and for values
 /// that no device can have: times of 0, quartiles out of order, sizes of 0, more than 1e17 FLOP/s or 1e15 B/s.
 Measurements read_measurements(const yaml::Node& document);
+
+/// The time of the kernel itself, at least a fifth of what was measured.
+Seconds kernel_time(const Measurements& measurements, const MeasuredRow& row);
 
 /// The kernels measured in the burst regime with the default implementation, sorted, for KernelFits::measured. Of
 /// several measurements of one shape, the median.

@@ -41,6 +41,21 @@ TEST_CASE("the example of the document reads", "[platform][measurements]") {
   CHECK(measured_kernels(measurements).size() == 1); // launches by a graph are another regime
 }
 
+TEST_CASE("what events add to a kernel's time is taken off, if the file knows it", "[platform][measurements]") {
+  const std::string in_graph = "}\n  - {op: launch, precision: fp32, shape: {}, median: 0.5 us, regime: graph";
+  const auto time = [&](const std::string& median, const std::string& rows, const std::string& method) {
+    const Measurements measurements = read(with(gemm("median: " + median) + rows, method + "complete: true\n"));
+    return kernel_time(measurements, measurements.measured.front()).value * 1e6;
+  };
+  using Catch::Detail::Approx;
+  const std::string method = "method: {timer: event, empty_kernel: 2800 ns}\n"; // 2.3 us of which are no kernel
+  CHECK(time("10 us", in_graph, method) == Approx(7.7));
+  CHECK(time("10 us, regime: sustained", in_graph, method) == Approx(10)); // many kernels between two events
+  CHECK(time("2.4 us", in_graph, method) == Approx(0.48));                 // a fifth at least
+  CHECK(time("10 us", in_graph, "") == Approx(10));
+  CHECK(time("10 us", "", method) == Approx(10)); // nothing says what an empty kernel takes by itself
+}
+
 TEST_CASE("measurements that cannot be are refused with place and reason", "[platform][measurements]") {
   const auto refused = [](const std::string& text, const std::string& why) {
     INFO(text);

@@ -44,7 +44,8 @@ std::vector<NamedTable> read_tables(const TableOptions& options, const std::stri
 std::vector<NamedTable> tables_of_measurements(const std::string& file) {
   std::vector<NamedTable> tables;
   std::map<std::string, std::size_t> known;
-  for (const MeasuredRow& row : read_measurements(yaml::load(file)).measured) {
+  const Measurements measurements = read_measurements(yaml::load(file));
+  for (const MeasuredRow& row : measurements.measured) {
     if (row.regime != Regime::burst) {
       continue;
     }
@@ -54,7 +55,7 @@ std::vector<NamedTable> tables_of_measurements(const std::string& file) {
     if (is_new) {
       tables.push_back({kind, file, {}});
     }
-    tables[at->second].table.kernels.push_back({row.kernel, row.time.median, ""});
+    tables[at->second].table.kernels.push_back({row.kernel, kernel_time(measurements, row), ""});
   }
   return tables;
 }
