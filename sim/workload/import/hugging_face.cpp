@@ -92,8 +92,8 @@ struct Activation {
   std::string_view name, kind;
 };
 constexpr std::array kActivations = {
-    Activation{"silu", "silu"},     Activation{"swish", "silu"},     Activation{"gelu", "gelu"},
-    Activation{"gelu_new", "gelu"}, Activation{"gelu_fast", "gelu"}, Activation{"gelu_pytorch_tanh", "gelu"},
+    Activation{"silu", "silu"},          Activation{"swish", "silu"},          Activation{"gelu", "gelu"},
+    Activation{"gelu_new", "gelu_tanh"}, Activation{"gelu_fast", "gelu_tanh"}, Activation{"gelu_pytorch_tanh", "gelu"},
     Activation{"relu", "relu"},
 };
 
@@ -153,7 +153,7 @@ std::string Config::activation(const std::string& key, const std::string& otherw
   for (const Activation& row : kActivations) {
     const bool fits = plain || row.kind != "relu";
     if (fits && row.name == name) {
-      return std::string(row.kind);
+      return row.kind == "gelu_tanh" && !plain ? "gelu" : std::string(row.kind); // gates know two
     }
     if (fits) {
       allowed.emplace_back(row.name);

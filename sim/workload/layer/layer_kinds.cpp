@@ -246,6 +246,9 @@ constexpr std::array kKinds = {
               relu_kernels, elementwise_signature},
     LayerKind{"gelu", "Gaussian error linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
               gelu_kernels, elementwise_signature},
+    LayerKind{"gelu_tanh",
+              "the same by a hyperbolic tangent, as GPT-2 has it; some frameworks compose it of several kernels",
+              K::elementwise, 1, 1, read_nothing, same_shape, activation_cost, gelu_kernels, elementwise_signature},
     LayerKind{"silu", "sigmoid linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
               gelu_kernels, elementwise_signature},
     LayerKind{
