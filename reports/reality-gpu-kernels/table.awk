@@ -12,10 +12,12 @@ NR > 1 {
     key = contest SUBSEP column
     if (!(key in least) || $column < least[key]) { least[key] = $column; chosen[key] = $2 }
   }
+  if (!(contest in best)) order[++contests] = contest
   if (!(contest in best) || $2 < best[contest]) best[contest] = $2
 }
 END {
-  for (contest in best) {
+  for (i = 1; i <= contests; ++i) {
+    contest = order[i]
     printf "\n%s: the plan predicted to be the fastest takes %.2f %% (from parts) and %.2f %% (from kernels) longer than the fastest\n",
       contest, 100 * (chosen[contest, 3] / best[contest] - 1), 100 * (chosen[contest, 4] / best[contest] - 1)
   }
