@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "calibrate/gpu/check/check.hpp"
+#include "calibrate/gpu/check/probe.hpp"
 #include "calibrate/gpu/device/cuda_error.hpp"
 #include "calibrate/gpu/device/device.hpp"
 #include "calibrate/gpu/device/sampler.hpp"
@@ -113,6 +114,9 @@ int run_pipelines(const Options& options) {
 
 int run_check(const Options& options) {
   Session session(options.device, library_folders(options.libraries));
+  for (const std::string& line : probe(session)) {
+    std::cout << line << std::endl;
+  }
   const auto stream = make_stream();
   const Checked checked =
       check_kernels(session, stream.get(), [](const std::string& line) { std::cout << line << std::endl; });

@@ -12,6 +12,7 @@
 #include "tests/catch.hpp"
 
 #include "calibrate/gpu/check/check.hpp"
+#include "calibrate/gpu/check/probe.hpp"
 #include "calibrate/gpu/output/unended.hpp"
 #include "calibrate/gpu/runner.hpp"
 
@@ -159,6 +160,18 @@ TEST_CASE("a check finds kernels that compute nothing, and products that are rig
   CHECK(said("WRONG  rms-norm backward-input fp32") == 3);
   CHECK(checked.right + checked.wrong + checked.left_out == static_cast<int>(lines.size()));
   CHECK(checked.left_out == 0);
+}
+
+TEST_CASE("a probe says what can be used, and of what is missing why", "[gpu][check]") {
+  fake::state() = {};
+  const Session session(0, {});
+  const std::vector<std::string> lines = probe(session);
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[0].find("132 multiprocessors") != std::string::npos);
+  CHECK(lines[2] == "cuBLASLt: found"); // that of the tests
+  CHECK(lines[3].find("cuDNN: ") == 0);
+  CHECK(lines[4].find("NVML: libnvidia-ml") == 0); // there is no driver here
+  CHECK(lines[5] == "parts of the device: of 8 multiprocessors beside 120 others");
 }
 
 TEST_CASE("sentinels are measured at the start, in the middle and at the end", "[gpu][runner]") {

@@ -82,7 +82,8 @@ const std::vector<OptionRow>& rows() {
        [](Options& options, const std::string&) { options.list = true; }},
       {"--dry-run", "", "print the groups and their share of the time; of pipelines: on a made-up GPU",
        [](Options& options, const std::string&) { options.dry_run = true; }},
-      {"--check", "", "compare every kernel's result with the host's, on small shapes, and measure nothing",
+      {"--check", "",
+       "say what can be used, compare every kernel's result with the host's on small shapes, and measure nothing",
        [](Options& options, const std::string&) { options.check = true; }},
       {"--help", "", "print this", [](Options& options, const std::string&) { options.help = true; }},
   };

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "sim/app/command/calibrate.hpp"
 #include "sim/app/common/calibration_files.hpp"
 #include "sim/app/common/fit_report.hpp"
@@ -70,7 +72,9 @@ ExitStatus run(const CalibratePredictCommand& options, const OutputOptions& outp
              " rows are of kernels that the device knows nothing of\n");
     }
     all.insert(all.end(), rows.begin(), rows.end());
-    draw_errors(options.figures, type.name + ", " + table.kind, type.name + "-" + table.kind, rows);
+    std::string name = type.name + "-" + table.kind;
+    std::replace(name.begin(), name.end(), ' ', '-');
+    draw_errors(options.figures, type.name + ", " + table.kind, name, rows);
   }
   if (predictions.empty()) {
     throw InputError({"calibrate predict", 0, 0},
