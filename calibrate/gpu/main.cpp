@@ -10,12 +10,12 @@
 #include <sstream>
 
 #include "calibrate/gpu/check/check.hpp"
-#include "calibrate/gpu/check/probe.hpp"
 #include "calibrate/gpu/device/cuda_error.hpp"
 #include "calibrate/gpu/device/device.hpp"
 #include "calibrate/gpu/device/sampler.hpp"
 #include "calibrate/gpu/pipelines/gpu_lanes.hpp"
 #include "calibrate/gpu/pipelines/pipelines.hpp"
+#include "calibrate/gpu/probe.hpp"
 #include "calibrate/gpu/runner.hpp"
 #include "calibrate/gpu/supervise.hpp"
 

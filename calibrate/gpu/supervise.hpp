@@ -15,8 +15,8 @@ namespace stagecraft::gpu {
 bool is_supervised();
 
 /// Runs this program with these arguments, again with what is left of the budget as long as a point breaks it. A point
-/// that takes half a minute is ended. Returns the exit status of the last process; `failed` if a signal ended it. Passes
-/// `stop` on.
+/// that takes half a minute is ended. Returns the exit status of the last process; `failed` if a signal ended it.
+/// Passes `stop` on.
 int supervise(const std::vector<std::string>& arguments, const Options& options, const std::atomic<bool>& stop,
               int failed);
 

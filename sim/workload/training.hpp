@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <map>
 #include <vector>
 
 #include "sim/base/kernel/kernel_kind.hpp"
@@ -179,8 +179,8 @@ struct HostLaunches {
 struct KernelSpeed {
   double matrix = 1; ///< products, convolutions, fused attention: clocks under the power limit, operands out of caches
   double other = 1;  ///< all others, which memory bounds: copies and casts that no operator of the model counts
-  /// Products of matrices whose rows begin at no multiple of 16 bytes, which the fast kernels load at once: at multiples
-  /// of 4 or 8 bytes, and of 2 alone. Beside `matrix`.
+  /// Products of matrices whose rows begin at no multiple of 16 bytes, which the fast kernels load at once: at
+  /// multiples of 4 or 8 bytes, and of 2 alone. Beside `matrix`.
   double rows_of_4_bytes = 1, rows_of_2_bytes = 1;
   /// Operators of some types in place of `matrix` and `other`: those that a framework composes of several kernels.
   std::map<std::string, double> types;

@@ -12,8 +12,8 @@
 #include "tests/catch.hpp"
 
 #include "calibrate/gpu/check/check.hpp"
-#include "calibrate/gpu/check/probe.hpp"
 #include "calibrate/gpu/output/unended.hpp"
+#include "calibrate/gpu/probe.hpp"
 #include "calibrate/gpu/runner.hpp"
 
 namespace stagecraft::gpu {

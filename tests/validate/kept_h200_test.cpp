@@ -45,8 +45,7 @@ TEST_CASE("reports/witness-h200 says how far off steps of PyTorch are", "[valida
   check_says("witness-h200", "Peak memory is " + whole("eager_peak_bytes", {}) + " too low in the mean");
 }
 
-TEST_CASE("kept pipelines on parts of an H200 are predicted as their page says",
-          "[validate][run][reports]") {
+TEST_CASE("kept pipelines on parts of an H200 are predicted as their page says", "[validate][run][reports]") {
   const Validation validation = validate(kRoot / "reports/reality-gpu/runs");
   REQUIRE(validation.rows.size() == 30);
   std::vector<double> errors;

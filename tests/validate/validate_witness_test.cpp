@@ -191,7 +191,8 @@ TEST_CASE("a witness that is malformed or matches no operator is refused with it
   CHECK(refusal(chain_witness("peak_byte: 3\n")).starts_with("w.yaml:8:1: unknown key 'peak_byte'"));
   CHECK(refusal(chain_witness("captured: {peak_byte: 3}\n")).starts_with("w.yaml:8:12: unknown key 'peak_byte'"));
   CHECK(refusal(chain_witness("captured: {step_seconds: 0}\n")).starts_with("w.yaml:8:"));
-  CHECK(refusal(chain_witness("captured: {framework: torhc}\n")).starts_with("w.yaml:8:23: no such file, and unknown framework 'torhc'"));
+  CHECK(refusal(chain_witness("captured: {framework: torhc}\n"))
+            .starts_with("w.yaml:8:23: no such file, and unknown framework 'torhc'"));
   CHECK(refusal(chain_witness("", "bf16")).find("the model's profile was taken in fp32") != std::string::npos);
   CHECK(refusal("witness: torch\nmodel: chain.yaml\ndevice: here.yaml\nbatch: 1\nprecision: fp32\noptimizer: sgd\n")
             .starts_with("w.yaml:3:9: no device file 'here.yaml' beside this one"));

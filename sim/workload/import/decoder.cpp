@@ -125,7 +125,7 @@ private:
     if (d_.gated) {
       text_.layer("gate", "gated", "activation: " + d_.activation);
     } else {
-      text_.layer(d_.activation, d_.activation);
+      text_.activation(d_.activation);
     }
     text_.linear("contract", d_.hidden, d_.mlp_bias);
     return end_branch("contract", "drop2");

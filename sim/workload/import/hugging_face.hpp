@@ -37,7 +37,7 @@ public:
   bool drops(const std::string& key, double otherwise);
   /// The fraction of a head that turns: under its own key or, since transformers 5, among rope_parameters.
   double rotary(const std::string& key, double otherwise);
-  /// The kind of layer that an activation is, of "silu", "gelu" and, where `plain`, "relu".
+  /// The kind of layer that an activation is, of "silu", "gelu" and, where `plain`, "gelu_tanh" and "relu".
   std::string activation(const std::string& key, const std::string& otherwise, bool plain);
   /// The length of sequences that was asked for, or the longest that the model is made for, under `longest`; at most
   /// the positions that it has `learned`, if any.

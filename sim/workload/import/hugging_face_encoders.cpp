@@ -38,7 +38,7 @@ void write_attention(WorkloadText& text, const Sizes& s, bool qkv_bias, bool dro
 void write_feed_forward(WorkloadText& text, const Sizes& s, const std::string& activation, const std::string& from,
                         bool drops) {
   text.linear("expand", s.inside, true);
-  text.layer(activation, activation);
+  text.activation(activation);
   text.linear("contract", s.hidden, true);
   text.add("2", from, "contract", drops);
 }
@@ -83,7 +83,7 @@ Written write_bert(Config& config, std::string_view architecture, const ImportOp
     text.layer("next_sentence_loss", "cross_entropy");
   }
   text.linear("transform", s.hidden, true, "inputs: [layer]");
-  text.layer("transform_" + activation, activation);
+  text.activation(activation, "transform_");
   text.layer("transform_norm", "layer_norm");
   const bool tied = config.flag("tie_word_embeddings", true);
   text.linear("masked_language", words, true, std::string("tied: ") + (tied ? "true" : "false"));

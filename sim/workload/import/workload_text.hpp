@@ -14,6 +14,10 @@ public:
   void layer(const std::string& name, const std::string& kind, const std::string& attributes = "") {
     line("      - {name: " + name + ", kind: " + kind + (attributes.empty() ? "" : ", " + attributes) + "}");
   }
+  /// An activation of this kind, named after it; both kinds of GELU have one name.
+  void activation(const std::string& kind, const std::string& front = "") {
+    layer(front + (kind.starts_with("gelu") ? "gelu" : kind), kind);
+  }
   void linear(const std::string& name, int features, bool bias, const std::string& more = "") {
     layer(name, "linear",
           "features: " + std::to_string(features) + ", bias: " + (bias ? "true" : "false") +

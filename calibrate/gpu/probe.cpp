@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/gpu/check/probe.hpp"
+#include "calibrate/gpu/probe.hpp"
 
 #include "calibrate/gpu/pipelines/partitions.hpp"
 
