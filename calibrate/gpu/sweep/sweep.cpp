@@ -73,6 +73,17 @@ void add_gemm_edges(Points& points) {
       points.add(make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, m, n, n / 8 * 8}));
     }
   }
+  // Vocabularies as they are: rows of GPT-2's begin at multiples of 2 bytes, of BERT's of 4, of others of 8.
+  for (const std::int64_t words : {50257, 30522, 50260}) {
+    for (const Pass pass : {Pass::forward, Pass::backward_input, Pass::backward_weight}) {
+      const bool input = pass == Pass::backward_input, weight = pass == Pass::backward_weight;
+      points.add(make_kernel(Op::gemm, pass, Precision::bf16,
+                             {1, weight ? 768 : 8192, input ? 768 : words,
+                              input    ? words
+                              : weight ? 8192
+                                       : 768}));
+    }
+  }
   for (const std::int64_t batch : {16, 128}) {
     for (const std::int64_t m : {256, 1024, 2048}) {
       points.add(make_kernel(Op::gemm, Pass::forward, Precision::bf16, {batch, m, m, 64}));
