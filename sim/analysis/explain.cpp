@@ -54,6 +54,8 @@ private:
     double exchanging = 0;
     const auto tasks = static_cast<std::size_t>(rig_.graph.tasks());
     for (std::size_t device = 0; device < rig_.graph.devices.size(); ++device) {
+      // What exchanges slow down takes its time alone here; the rest is theirs.
+      const bool slowed = rig_.platform.type_of(rig_.graph.devices[device]).beside_exchange != BesideExchange{};
       for (int i = std::max(0, timeline.iterations - timeline.window); i < timeline.iterations; ++i) {
         double free = 0;
         for (const TaskId task : rig_.graph.program_of(device)) {
@@ -61,8 +63,9 @@ private:
           const double start = timeline.start[i * tasks + task];
           exchanging += work.goes_on ? start - free : 0;
           free = timeline.finish[i * tasks + task];
-          seconds[static_cast<std::size_t>(work.kind)] += (free - start) * (1 - work.exchanging);
-          exchanging += (free - start) * work.exchanging;
+          const double lasts = slowed ? work.seconds.value : free - start;
+          seconds[static_cast<std::size_t>(work.kind)] += lasts * (1 - work.exchanging);
+          exchanging += lasts * work.exchanging;
         }
       }
     }

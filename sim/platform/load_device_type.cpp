@@ -284,6 +284,18 @@ void read_fits(yaml::Map& map, const DeviceTypeSource& source, DeviceType& type)
   type.fits = std::make_shared<const KernelFits>(std::move(fits));
 }
 
+// What the file leaves out is as given.
+BesideExchange read_beside_exchange(yaml::Map& map, BesideExchange beside) {
+  constexpr yaml::Range kTimesAsLong{1, 10, true, "1 to 10"};
+  if (const yaml::Node* given = map.find("beside_exchange")) {
+    yaml::Map factors(*given, "beside_exchange");
+    beside.matrix = factors.number("matrix", kTimesAsLong, beside.matrix);
+    beside.other = factors.number("other", kTimesAsLong, beside.other);
+    factors.finish();
+  }
+  return beside;
+}
+
 DeviceType derive(yaml::Map& map, const DeviceTypeSource& source) {
   yaml::Map derived(map.node("derived"), "derived");
   DeviceType type = read_origin(derived, origin_document(derived, source), source);
@@ -334,6 +346,7 @@ DeviceType load_device_type(const yaml::Node& document, const DeviceTypeSource& 
   type.name = name;
   type.vendor = vendor;
   type.origin = origin;
+  type.beside_exchange = read_beside_exchange(map, type.beside_exchange);
   check_sources(document, map.find("sources"));
   map.finish();
   return type;

@@ -29,6 +29,15 @@ inline constexpr double kWaitingShare = 0.35;
 /// The lowest and highest of these.
 inline constexpr double kLeastWaitingShare = 0.31, kMostWaitingShare = 0.4;
 
+/// How many times as long computing takes on a device while kernels beside it exchange data with other devices; 1: as
+/// long as alone. docs/model.md, "Beside exchanges".
+struct BesideExchange {
+  double matrix = 1; ///< of passes, most of whose time is in matrix products
+  double other = 1;  ///< of kernels that memory bounds, as an optimiser step's
+
+  bool operator==(const BesideExchange&) const = default;
+};
+
 /// What one accelerator can do. Rates are effective, as kernels reach them; peaks are the vendor's, for planners that
 /// split by nominal power (Wang 2020).
 struct DeviceType {
@@ -46,6 +55,7 @@ struct DeviceType {
   std::optional<Watts> waiting; ///< in a job but blocked, as by a kernel that spins for data; see waiting_power()
   std::optional<Clocks> clocks; ///< what it draws at lower clocks, where its file states it; usual_clocks() otherwise
   Price price;
+  BesideExchange beside_exchange;
   /// What was fitted to measurements, if anything. Copies of a type share it, and compare equal only then.
   std::shared_ptr<const KernelFits> fits;
 

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
+#include "sim/replay/beside_exchange.hpp"
 #include "sim/replay/recurrence.hpp"
 
 namespace stagecraft {
+namespace {
 
-std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests) {
+std::vector<Timeline> replay_as_given(std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines;
   for (const ReplayRequest& request : requests) {
     Recurrence<> recurrence(request);
@@ -17,6 +19,12 @@ std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests) {
     timelines.push_back(recurrence.take());
   }
   return timelines;
+}
+
+} // namespace
+
+std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests) {
+  return replay_beside_exchanges(replay_as_given, requests);
 }
 
 } // namespace stagecraft

@@ -11,6 +11,9 @@ double clock_start(const ReplayRequest& request) {
   for (const std::int32_t work : request.graph.work) {
     all += request.graph.works[work].seconds.value + request.graph.works[work].latency.value;
   }
+  for (const double seconds : request.computing) { // may be up to all that is longer than works say
+    all += seconds / request.iterations;
+  }
   // So that some 64 small graphs fit on one engine. Many devices work at the same time, so a graph of theirs takes a
   // small part of `all`, and a clock that starts early rounds its times less.
   constexpr double kGraphs = 64, kFewDevices = 16;

@@ -1,6 +1,7 @@
 // Loads the module of SimGrid when it is first needed.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/process/module.hpp"
+#include "sim/replay/beside_exchange.hpp"
 #include "sim/replay/replay_apart.hpp"
 #include "sim/replay/simgrid_module.hpp"
 
@@ -15,10 +16,12 @@ std::vector<Timeline> replay_in_module(std::span<const ReplayRequest> requests, 
   return timelines;
 }
 
-} // namespace
+std::vector<Timeline> replay_in_full(std::span<const ReplayRequest> requests) {
+  return replay_in_module(requests, true);
+}
 
 // SimGrid is asked only where flows meet.
-std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests) {
+std::vector<Timeline> replay_what_meets(std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines(requests.size());
   std::vector<ReplayRequest> meeting;
   std::vector<std::size_t> places;
@@ -37,8 +40,14 @@ std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests) {
   return timelines;
 }
 
+} // namespace
+
+std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests) {
+  return replay_beside_exchanges(replay_what_meets, requests);
+}
+
 std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests) {
-  return replay_in_module(requests, true);
+  return replay_beside_exchanges(replay_in_full, requests);
 }
 
 } // namespace stagecraft

@@ -27,7 +27,8 @@ public:
   Recurrence(const ReplayRequest& request, Flows* flows = nullptr, double origin = 0)
       : graph_(request.graph), work_(graph_.work.data()), successor_begin_(graph_.successor_begin.data()),
         successors_(graph_.successors.data()), tasks_(graph_.tasks()), has_ties_(!graph_.ties.empty()),
-        constant_(request.speeds.empty()), speeds_(graph_, request.speeds), flows_(flows), origin_(origin),
+        constant_(request.speeds.empty() && request.computing.empty()), speeds_(graph_, request.speeds),
+        computing_(request.computing.data()), flows_(flows), origin_(origin),
         executed_(static_cast<std::size_t>(tasks_) * request.iterations) {
     timeline_.iterations = request.iterations;
     timeline_.start.assign(executed_, -kInfinity); // before a task starts: the latest arrival of its inputs so far
@@ -160,7 +161,12 @@ private:
     }
   }
 
-  [[gnu::noinline]] double at_speeds(std::int32_t device, double start, double seconds) const {
+  // When a computation ends that has a time of its own, or whose device changes its speed.
+  [[gnu::noinline]] double at_speeds(std::size_t now, std::int32_t device, double start, double seconds) const {
+    seconds = computing_ != nullptr ? computing_[now] : seconds;
+    if (speeds_.constant()) {
+      return start + seconds;
+    }
     if constexpr (Flows::kShares) {
       return start + (speeds_.finish(device, start - origin_, seconds) - (start - origin_));
     }
@@ -193,7 +199,7 @@ private:
         const std::size_t iteration = base;
         const double seconds = kinds_[work_[task]].seconds;
         const double start = std::max(start_[now], free);
-        free = plain || constant_ ? start + seconds : at_speeds(number, start, seconds);
+        free = plain || constant_ ? start + seconds : at_speeds(now, number, start, seconds);
         start_[now] = start;
         finish_[now] = free;
         if (++at == device.end) {
@@ -299,6 +305,7 @@ private:
   int tasks_;
   bool has_ties_, constant_;
   Speeds speeds_;
+  const double* computing_; // [iteration * tasks + task]: seconds of computations; null: those of works
   Flows* flows_;
   double origin_;
   Timeline timeline_;

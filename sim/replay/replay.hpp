@@ -23,9 +23,12 @@ struct ReplayRequest {
   const Platform& platform;
   int iterations = 1;
   std::span<const SpeedChange> speeds = {}; ///< every engine integrates the changing speed exactly
+  /// [iteration * tasks + task]: seconds of computations, in place of those of their works; empty: as works say.
+  std::span<const double> computing = {};
 };
 
-/// Runs a batch of graphs, of one platform or of several. Throws std::runtime_error when tasks remain that never became
+/// Runs a batch of graphs, of one platform or of several. Where a device type says that exchanges slow computing down,
+/// they do (sim/replay/beside_exchange.hpp). Throws std::runtime_error when tasks remain that never became
 /// ready (a deadlock in the graph).
 using ReplayFunction = std::vector<Timeline> (*)(std::span<const ReplayRequest> requests);
 

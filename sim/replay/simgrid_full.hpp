@@ -17,8 +17,8 @@ class FullPhase {
 public:
   FullPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request,
             std::vector<sg::Host*> hosts)
-      : engine_(engine), graph_(request.graph), iterations_(request.iterations), hosts_(std::move(hosts)),
-        begin_(clock_now()) {
+      : engine_(engine), graph_(request.graph), iterations_(request.iterations), computing_(request.computing),
+        hosts_(std::move(hosts)), begin_(clock_now()) {
     constexpr double kWholeBytes = 1;
     network.adopt(request.platform, graph_, kWholeBytes);
     const std::vector<std::int32_t> waits = graph_.waits_over<std::int32_t>(iterations_);
@@ -124,7 +124,7 @@ private:
     ++position_[device];
     start_of(executed) = now();
     follow_ties(executed, true);
-    const Seconds seconds = work_of(executed).seconds;
+    const Seconds seconds = computing_.empty() ? work_of(executed).seconds : Seconds{computing_[executed]};
     if (seconds.value > 0) {
       compute(executed, *hosts_[device], seconds);
     } else {
@@ -285,6 +285,7 @@ private:
   const sg::Engine& engine_;
   const TaskGraph& graph_;
   int iterations_;
+  std::span<const double> computing_; // [executed]: seconds of computations; empty: those of works
   std::vector<sg::Host*> hosts_;
   double begin_;
   Timeline timeline_;

@@ -40,4 +40,19 @@ double Speeds::finish(std::size_t device, double start, double seconds) const {
   return now + seconds / speed;
 }
 
+double Speeds::done(std::size_t device, double from, double to) const {
+  double speed = 1, done = 0;
+  for (const Step& step : steps_[device]) {
+    if (step.at >= to) {
+      break;
+    }
+    if (step.at > from) {
+      done += (step.at - from) * speed;
+      from = step.at;
+    }
+    speed = step.speed;
+  }
+  return done + (to - from) * speed;
+}
+
 } // namespace stagecraft

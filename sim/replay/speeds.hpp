@@ -18,6 +18,8 @@ public:
   /// When a computation ends that starts at `start` on a device of the graph and takes `seconds` at speed 1: when the
   /// integral of the speed reaches `seconds`.
   double finish(std::size_t device, double start, double seconds) const;
+  /// What a device of the graph computes between two times, in seconds at speed 1: the integral of its speed.
+  double done(std::size_t device, double from, double to) const;
 
   struct Step {
     double at, speed;

@@ -64,6 +64,23 @@ TEST_CASE("the costs of unequal stages and of transfers are told apart", "[expla
   CHECK(share_of(explanation, "transfers between stages") == Approx(10));
 }
 
+TEST_CASE("what exchanges take from computing is told as theirs", "[explain]") {
+  // gpipe, two stages with forwards of 2 s and backwards of 1 s, two micro-batches, transfers of 1 s: 3 · (2 + 1) s
+  // without them, and 2 s for the first there and the last back. The second stage's first forward takes 7/3 s beside
+  // one, and its last backward 4/3 s, so that all ends 2/3 s later.
+  auto run = test::run({{{2, 1, 0}, {2, 1, 0}}, 2, {1}, 1, 0}, test::schedule_of("gpipe", 2, 2));
+  CHECK(explained(run).iteration.value == Approx(11));
+  run.platform.types.front().beside_exchange = {.matrix = 1.5, .other = 1};
+  const ReplayRequest request{run.graph, run.platform};
+  run.timeline = replay_analytic({&request, 1}).front();
+  const Explanation explanation = explained(run);
+  CHECK(explanation.iteration.value == Approx(35.0 / 3));
+  CHECK(share_of(explanation, "forward") == Approx(4));
+  CHECK(share_of(explanation, "backward") == Approx(2));
+  CHECK(share_of(explanation, "fill and drain") == Approx(3));
+  CHECK(share_of(explanation, "transfers between stages") == Approx(8.0 / 3));
+}
+
 TEST_CASE("parts are ranked by how much a faster one helps", "[explain]") {
   // The pipeline above: the path is 1 + 5 + 48 + 5 + 1. A tenth more speed saves 1/11 of a part's seconds on it.
   const test::Pipeline pipeline{{{1, 1, 0}, {3, 3, 0}}, 2, {5}, 1, 0};

@@ -1,5 +1,6 @@
 // Device types: how peaks, efficiencies, explicit rates and lacking kernels make the rates.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/platform/clocks.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"
@@ -57,6 +58,33 @@ TEST_CASE("a device type may say how many multiprocessors it is of", "[platform]
   CHECK(load_device_type(yaml::parse(more, "card.yaml")).processors == 64);
   const std::string none = std::string(kType) + "processors: 0\n";
   CHECK_THROWS_AS(load_device_type(yaml::parse(none, "card.yaml")), InputError);
+}
+
+TEST_CASE("a device type may say how much longer computing takes beside an exchange", "[platform][device]") {
+  const auto beside = [](const std::string& given) {
+    return load_device_type(yaml::parse(std::string(kType) + "beside_exchange: {" + given + "}\n", "card.yaml"))
+        .beside_exchange;
+  };
+  CHECK(load_device_type(yaml::parse(kType, "card.yaml")).beside_exchange == BesideExchange{1, 1});
+  CHECK(beside("matrix: 1.33, other: 1.17") == BesideExchange{1.33, 1.17});
+  CHECK(beside("other: 10") == BesideExchange{1, 10});
+  CHECK_THROWS_WITH(beside("matrix: 0.99"), Catch::StartsWith("card.yaml:15:27: ") && Catch::Contains("1 to 10"));
+  CHECK_THROWS_WITH(beside("matrix: 10.1"), Catch::Contains("1 to 10"));
+  CHECK_THROWS_WITH(beside("product: 2"), Catch::StartsWith("card.yaml:15:19: unknown key 'product'"));
+}
+
+TEST_CASE("types made from another keep what it says of exchanges", "[platform][device]") {
+  const std::string whole = std::string(kType) + "beside_exchange: {matrix: 1.33, other: 1.17}\n";
+  const DeviceTypeSource source = [&](const std::string&, const Where&) { return yaml::parse(whole, "card.yaml"); };
+  const std::string derived =
+      "name: faster\nvendor: maker\norigin: made-up\nderived: {from: card, scale: {flops: 2}}\n";
+  const auto beside = [&](const std::string& text) {
+    return load_device_type(yaml::parse(text, "faster.yaml"), source).beside_exchange;
+  };
+  CHECK(beside(derived) == BesideExchange{1.33, 1.17});
+  CHECK(beside(derived + "beside_exchange: {matrix: 1.5}\n") == BesideExchange{1.5, 1.17});
+  const DeviceType card = load_device_type(yaml::parse(whole, "card.yaml"));
+  CHECK(capped(card, Watts{60}).beside_exchange == BesideExchange{1.33, 1.17});
 }
 
 TEST_CASE("a rate is given, or a share of the peak, or the vector rate, or lacking", "[platform][device]") {

@@ -41,6 +41,10 @@ std::string show_device(const DeviceType& type) {
   std::string text = type.name + " (" + type.vendor + "): " + to_text(type.memory) + " at " +
                      to_text(type.memory_bandwidth) + " effective, launch " + to_text(type.launch_overhead) + ", " +
                      to_text(type.idle) + " idle, " + to_text(type.busy) + " busy, " + in_words(type.price) + "\n";
+  if (const BesideExchange& beside = type.beside_exchange; beside != BesideExchange{}) {
+    text += "beside an exchange passes take " + to_text(beside.matrix, 2) + " times as long, other kernels " +
+            to_text(beside.other, 2) + "\n";
+  }
   Table table{{{"kernel"}}, {}};
   std::vector<PrecisionRow> shown(kPrecisions.begin(), kPrecisions.end());
   std::copy_if(kNumberFormats.begin() + kPrecisions.size(), kNumberFormats.end(), std::back_inserter(shown),

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/beside_exchange.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "sim/replay/clock_start.hpp"
+#include "sim/replay/speeds.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool slows(const DeviceType& type) { return type.beside_exchange.matrix > 1 || type.beside_exchange.other > 1; }
+
+// Passes count as matrix products throughout: works do not tell their kernels apart.
+double factor_of(const BesideExchange& beside, const Work& work) {
+  const bool pass = work.kind == TaskKind::forward || work.kind == TaskKind::backward ||
+                    work.kind == TaskKind::weight || work.kind == TaskKind::recompute;
+  // What a pass exchanges itself, in which it computes nothing, takes no longer.
+  return 1 + ((pass ? beside.matrix : beside.other) - 1) * (1 - std::min(1.0, work.exchanging));
+}
+
+// Data of two vendors' devices goes through a host, which copies, and so do loaders and what is left to hosts.
+bool runs_kernels(const TaskGraph& graph, const Platform& platform, const Work& work) {
+  if (!work.transfers() || is_offload(work.kind) || work.kind == TaskKind::read || work.kind == TaskKind::copy) {
+    return false;
+  }
+  const auto vendor_of = [&](std::int32_t device) -> const std::string& {
+    return platform.type_of(graph.devices[device]).vendor;
+  };
+  return work.members < 0 ||
+         std::all_of(graph.members[work.members].begin(), graph.members[work.members].end(),
+                     [&](std::int32_t member) { return vendor_of(member) == vendor_of(work.device); });
+}
+
+// A request whose durations follow from its own timeline.
+class Beside {
+public:
+  explicit Beside(const ReplayRequest& request)
+      : request_(&request), speeds_(request.graph, request.speeds), exchanges_(request.graph.devices.size()) {
+    const TaskGraph& graph = request.graph;
+    for (const Work& work : graph.works) {
+      std::vector<std::int32_t>& slowed = slowed_.emplace_back();
+      if (!runs_kernels(graph, request.platform, work)) {
+        continue;
+      }
+      const std::span<const std::int32_t> members =
+          work.members < 0 ? std::span(&work.device, 1) : std::span(graph.members[work.members]);
+      std::copy_if(members.begin(), members.end(), std::back_inserter(slowed),
+                   [&](std::int32_t device) { return slows(request.platform.type_of(graph.devices[device])); });
+    }
+    for (std::size_t executed = 0, tasks = graph.work.size(); executed < tasks * request.iterations; ++executed) {
+      alone_.push_back(request.computing.empty() ? work_of(executed).seconds.value : request.computing[executed]);
+    }
+    seconds_ = alone_;
+  }
+
+  /// The request with the durations that were found last.
+  ReplayRequest request() const {
+    ReplayRequest slowed = *request_;
+    slowed.computing = seconds_;
+    return slowed;
+  }
+
+  /// Finds the durations of computations that start as in `timeline`, beside its exchanges; whether any has changed.
+  bool follow(const Timeline& timeline) {
+    constexpr double kSame = 1e-10, kRounding = 1e-13;                    // of all time
+    constexpr double kClock = 8 * std::numeric_limits<double>::epsilon(); // of what an engine's clock may show
+    const double same = kSame * timeline.end();
+    rounding_ = std::max(kRounding * timeline.end(), kClock * clock_start(*request_));
+    list_exchanges(timeline);
+    const std::vector<double> before = seconds_;
+    bool changed = false;
+    for (std::size_t device = 0; device < exchanges_.size(); ++device) {
+      if (!exchanges_[device].empty()) {
+        slow_down(timeline, device);
+      }
+    }
+    for (std::size_t executed = 0; executed < before.size(); ++executed) {
+      changed = changed || std::abs(seconds_[executed] - before[executed]) > same;
+    }
+    return changed;
+  }
+
+private:
+  struct Stretch {
+    double begin, end;
+  };
+
+  const Work& work_of(std::size_t executed) const {
+    return request_->graph.works[request_->graph.work[executed % request_->graph.work.size()]];
+  }
+
+  // The time in which a device takes part in any exchange, as stretches that ascend and do not touch.
+  void list_exchanges(const Timeline& timeline) {
+    for (std::vector<Stretch>& stretches : exchanges_) {
+      stretches.clear();
+    }
+    for (std::size_t executed = 0; executed < timeline.start.size(); ++executed) {
+      for (const std::int32_t device : slowed_[request_->graph.work[executed % request_->graph.work.size()]]) {
+        if (timeline.finish[executed] > timeline.start[executed]) {
+          exchanges_[device].push_back({timeline.start[executed], timeline.finish[executed]});
+        }
+      }
+    }
+    for (std::vector<Stretch>& stretches : exchanges_) {
+      std::sort(stretches.begin(), stretches.end(),
+                [](const Stretch& one, const Stretch& other) { return one.begin < other.begin; });
+      std::size_t last = 0;
+      for (std::size_t i = 1; i < stretches.size(); ++i) {
+        if (stretches[i].begin <= stretches[last].end) {
+          stretches[last].end = std::max(stretches[last].end, stretches[i].end);
+        } else {
+          stretches[++last] = stretches[i];
+        }
+      }
+      stretches.resize(std::min(stretches.size(), last + 1));
+    }
+  }
+
+  // Starts ascend along a device's program, from iteration to iteration.
+  void slow_down(const Timeline& timeline, std::size_t device) {
+    const TaskGraph& graph = request_->graph;
+    const BesideExchange& beside = request_->platform.type_of(graph.devices[device]).beside_exchange;
+    std::size_t next = 0;
+    for (int iteration = 0; iteration < request_->iterations; ++iteration) {
+      const std::size_t base = static_cast<std::size_t>(iteration) * graph.work.size();
+      for (const TaskId task : graph.program_of(device)) {
+        const std::size_t executed = base + task;
+        const double factor = factor_of(beside, work_of(executed));
+        seconds_[executed] = alone_[executed] + lost(device, timeline.start[executed], alone_[executed], factor, next);
+      }
+    }
+  }
+
+  // What a computation needs more, in seconds at the device's own speed, which may change. It ends when the integral of
+  // its speed equals its work. `next`: the device's first exchange that may not be over at `start`.
+  double lost(std::size_t device, double start, double work, double factor, std::size_t& next) const {
+    const std::vector<Stretch>& exchanges = exchanges_[device];
+    while (next < exchanges.size() && exchanges[next].end <= start) {
+      ++next;
+    }
+    double now = start, left = work, more = 0;
+    for (std::size_t at = next; at < exchanges.size(); ++at) {
+      const double alone = done_between(device, now, std::max(now, exchanges[at].begin));
+      if (left <= alone + rounding_) { // what it makes may be sent at its very end
+        break;
+      }
+      left -= alone;
+      now = std::max(now, exchanges[at].end);
+      const double slowed = done_between(device, std::max(start, exchanges[at].begin), now) / factor;
+      more += std::min(left, slowed) * (factor - 1);
+      if (left <= slowed) {
+        break;
+      }
+      left -= slowed;
+    }
+    return more;
+  }
+
+  // The integral of the device's own speed.
+  double done_between(std::size_t device, double from, double to) const {
+    return speeds_.constant() ? to - from : speeds_.done(device, from, to);
+  }
+
+  const ReplayRequest* request_;
+  Speeds speeds_;
+  std::vector<std::vector<std::int32_t>> slowed_; // [work]: devices, of graph.devices, that it slows down
+  std::vector<std::vector<Stretch>> exchanges_;   // [device]
+  std::vector<double> alone_, seconds_;           // [iteration * tasks + task]
+  double rounding_ = 0;                           // times closer than this are equal
+};
+
+} // namespace
+
+std::vector<Timeline> replay_beside_exchanges(ReplayFunction engine, std::span<const ReplayRequest> requests) {
+  std::vector<Timeline> timelines = engine(requests);
+  std::vector<std::pair<std::size_t, Beside>> open; // those whose durations may not agree yet, by place
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::vector<DeviceType>& types = requests[i].platform.types;
+    if (std::any_of(types.begin(), types.end(), slows)) {
+      open.emplace_back(i, Beside(requests[i]));
+    }
+  }
+  for (int replays = 1; !open.empty() && replays < kMostReplays; ++replays) {
+    std::erase_if(open, [&](auto& one) { return !one.second.follow(timelines[one.first]); });
+    std::vector<ReplayRequest> again;
+    for (const auto& [place, one] : open) {
+      again.push_back(one.request());
+    }
+    std::vector<Timeline> made = again.empty() ? std::vector<Timeline>{} : engine(again);
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      timelines[open[i].first] = std::move(made[i]);
+    }
+  }
+  return timelines;
+}
+
+} // namespace stagecraft
