@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace stagecraft {
 namespace {
 
 class AtKernelSpeed : public CostModel {
 public:
-  AtKernelSpeed(std::unique_ptr<CostModel> cost, const ModelGraph& model, const KernelSpeed& speed)
-      : cost_(std::move(cost)), model_(model), speed_(speed) {}
+  AtKernelSpeed(std::unique_ptr<CostModel> cost, const ModelGraph& model, KernelSpeed speed)
+      : cost_(std::move(cost)), model_(model), speed_(std::move(speed)) {}
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {

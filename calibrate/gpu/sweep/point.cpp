@@ -37,7 +37,7 @@ std::string identity_of(const CollectivePoint& point) {
 }
 
 std::string identity_of(const HostPoint& point) {
-  const std::string text = "op: " + std::string(name_of(point.op));
+  std::string text = "op: " + std::string(name_of(point.op));
   switch (point.op) {
   case HostOp::launch:
     return text + ", threads: " + std::to_string(point.threads) + ", streams: " + std::to_string(point.streams);
