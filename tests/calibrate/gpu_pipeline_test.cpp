@@ -172,11 +172,40 @@ private:
   std::unique_ptr<Lanes> dry_;
 };
 
+// Lanes that note which device runs by itself.
+class NotingLanes : public Lanes {
+public:
+  NotingLanes(const Pipeline& pipeline, std::vector<int>& alone) : dry_(make_dry_lanes(pipeline)), alone_(alone) {}
+
+  std::vector<LaneSpan> run(const std::vector<LaneStep>& steps) override {
+    const int lane = steps.front().lane;
+    if (std::all_of(steps.begin(), steps.end(), [&](const LaneStep& step) { return step.lane == lane; })) {
+      alone_.push_back(lane);
+    }
+    return dry_->run(steps);
+  }
+  Facts conditions() const override { return {}; }
+
+private:
+  std::unique_ptr<Lanes> dry_;
+  std::vector<int>& alone_;
+};
+
+TEST_CASE("rounds of measuring begin with another device each", "[gpu][pipeline]") {
+  const Pipeline pipeline = two_stages();
+  std::vector<int> alone;
+  NotingLanes lanes(pipeline, alone);
+  for (const std::size_t round : {0, 1, 2}) {
+    measure_parts(pipeline, lanes, round);
+  }
+  CHECK(alone == std::vector<int>{0, 1, 1, 0, 0, 1});
+}
+
 TEST_CASE("the slowdown of one device by another is told pair by pair", "[gpu][pipeline]") {
   const Pipeline pipeline = two_stages();
   CompanyLanes lanes(pipeline);
   // work 0, 38 us, is too short to slow others; 1 slows both works of device 1; nothing slows device 0
-  const std::vector<double> contention = measure_contention(pipeline, measure_parts(pipeline, lanes).alone, lanes);
+  const std::vector<double> contention = measure_contention(pipeline, measure_parts(pipeline, lanes, 0).alone, lanes);
   REQUIRE(contention.size() == 49);
   CHECK(contention[2 * 7 + 0] == 1);
   CHECK(contention[2 * 7 + 1] == Approx(2).epsilon(1e-3));

@@ -109,12 +109,12 @@ CarriedOut carry_out(const Pipeline& pipeline, Lanes& lanes, int runs,
   const StepOrder order = order_steps(pipeline);
   tell("warming up");
   run_steps(pipeline, order, lanes);
-  std::vector<MeasuredParts> parts = {measure_parts(pipeline, lanes)};
+  std::vector<MeasuredParts> parts = {measure_parts(pipeline, lanes, 0)};
   std::vector<PipelineRun> all;
   for (int run = 0; run < runs; ++run) {
     tell("run " + std::to_string(run + 1) + " of " + std::to_string(runs));
     all.push_back(run_steps(pipeline, order, lanes));
-    parts.push_back(measure_parts(pipeline, lanes));
+    parts.push_back(measure_parts(pipeline, lanes, parts.size()));
   }
   std::sort(all.begin(), all.end(),
             [](const PipelineRun& one, const PipelineRun& other) { return one.end() < other.end(); });

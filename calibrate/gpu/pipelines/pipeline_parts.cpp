@@ -32,12 +32,16 @@ double sum(const std::vector<LaneSpan>& spans) {
                          [](double all, const LaneSpan& span) { return all + lasted(span); });
 }
 
-// The times of each device's program while nothing else runs.
-std::vector<std::vector<LaneSpan>> run_alone(const Pipeline& pipeline, Lanes& lanes) {
-  std::vector<std::vector<LaneSpan>> alone;
-  for (std::size_t device = 0; device < pipeline.programs.size(); ++device) {
-    const std::vector<LaneStep> steps = program_of(pipeline, device, 1);
-    alone.push_back(steps.empty() ? std::vector<LaneSpan>() : lanes.run(steps));
+// The times of each device's program while nothing else runs. The first one runs right after what was before, when a
+// GPU is still slow, so rounds begin with another one each.
+std::vector<std::vector<LaneSpan>> run_alone(const Pipeline& pipeline, Lanes& lanes, std::size_t round) {
+  const std::size_t devices = pipeline.programs.size();
+  std::vector<std::vector<LaneSpan>> alone(devices);
+  for (std::size_t turn = 0; turn < devices; ++turn) {
+    const std::size_t device = (round + turn) % devices;
+    if (const std::vector<LaneStep> steps = program_of(pipeline, device, 1); !steps.empty()) {
+      alone[device] = lanes.run(steps);
+    }
   }
   return alone;
 }
@@ -181,9 +185,9 @@ void measure_hops(const Pipeline& pipeline, Lanes& lanes, MeasuredParts& parts) 
 
 } // namespace
 
-MeasuredParts measure_parts(const Pipeline& pipeline, Lanes& lanes) {
+MeasuredParts measure_parts(const Pipeline& pipeline, Lanes& lanes, std::size_t round) {
   MeasuredParts parts;
-  const std::vector<std::vector<LaneSpan>> alone = run_alone(pipeline, lanes);
+  const std::vector<std::vector<LaneSpan>> alone = run_alone(pipeline, lanes, round);
   average(pipeline, alone, parts);
   const std::vector<LaneStep> steps = all_at_once(pipeline, alone);
   parts.slowdowns =

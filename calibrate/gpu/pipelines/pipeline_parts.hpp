@@ -19,8 +19,8 @@ struct MeasuredParts {
 };
 
 /// Runs each device's program alone, then all programs at once without waiting for each other, then each copy a few
-/// times. Throws what the lanes throw.
-MeasuredParts measure_parts(const Pipeline& pipeline, Lanes& lanes);
+/// times. Which device's program runs first goes round with `round`. Throws what the lanes throw.
+MeasuredParts measure_parts(const Pipeline& pipeline, Lanes& lanes, std::size_t round);
 
 /// The contention of all pairs of computations on two devices; `alone` comes from measure_parts(). Throws what the
 /// lanes throw.
