@@ -17,6 +17,46 @@ template <class T> inline constexpr int kWidth = kVectorBytes / static_cast<int>
 
 inline constexpr unsigned kBlocksOfSums = 1024; // several per multiprocessor on any device
 
+/// y = function(x), value by value.
+template <class T, int Width, class Function>
+__global__ void map_kernel(const T* x, T* y, std::int64_t count, Function function) {
+  using Values = Vector<T, Width>;
+  const std::int64_t at = thread_number() * Width;
+  if (at + Width <= count) {
+    const Values in = *reinterpret_cast<const Values*>(x + at);
+    Values out;
+#pragma unroll
+    for (int i = 0; i < Width; ++i) {
+      out.values[i] = from_float<T>(function(to_float(in.values[i])));
+    }
+    *reinterpret_cast<Values*>(y + at) = out;
+    return;
+  }
+  for (std::int64_t i = at; i < count; ++i) {
+    y[i] = from_float<T>(function(to_float(x[i])));
+  }
+}
+
+/// z = function(x, y), value by value.
+template <class T, int Width, class Function>
+__global__ void map_two_kernel(const T* x, const T* y, T* z, std::int64_t count, Function function) {
+  using Values = Vector<T, Width>;
+  const std::int64_t at = thread_number() * Width;
+  if (at + Width <= count) {
+    const Values left = *reinterpret_cast<const Values*>(x + at), right = *reinterpret_cast<const Values*>(y + at);
+    Values out;
+#pragma unroll
+    for (int i = 0; i < Width; ++i) {
+      out.values[i] = from_float<T>(function(to_float(left.values[i]), to_float(right.values[i])));
+    }
+    *reinterpret_cast<Values*>(z + at) = out;
+    return;
+  }
+  for (std::int64_t i = at; i < count; ++i) {
+    z[i] = from_float<T>(function(to_float(x[i]), to_float(y[i])));
+  }
+}
+
 /// A kernel with its operands.
 struct Call {
   const Kernel& kernel;

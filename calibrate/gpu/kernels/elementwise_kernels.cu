@@ -27,44 +27,6 @@ struct GeluGradient { // at x, times dy
   }
 };
 
-template <class T, int Width, class Function>
-__global__ void map_kernel(const T* x, T* y, std::int64_t count, Function function) {
-  using Values = Vector<T, Width>;
-  const std::int64_t at = thread_number() * Width;
-  if (at + Width <= count) {
-    const Values in = *reinterpret_cast<const Values*>(x + at);
-    Values out;
-#pragma unroll
-    for (int i = 0; i < Width; ++i) {
-      out.values[i] = from_float<T>(function(to_float(in.values[i])));
-    }
-    *reinterpret_cast<Values*>(y + at) = out;
-    return;
-  }
-  for (std::int64_t i = at; i < count; ++i) {
-    y[i] = from_float<T>(function(to_float(x[i])));
-  }
-}
-
-template <class T, int Width, class Function>
-__global__ void map_two_kernel(const T* x, const T* y, T* z, std::int64_t count, Function function) {
-  using Values = Vector<T, Width>;
-  const std::int64_t at = thread_number() * Width;
-  if (at + Width <= count) {
-    const Values left = *reinterpret_cast<const Values*>(x + at), right = *reinterpret_cast<const Values*>(y + at);
-    Values out;
-#pragma unroll
-    for (int i = 0; i < Width; ++i) {
-      out.values[i] = from_float<T>(function(to_float(left.values[i]), to_float(right.values[i])));
-    }
-    *reinterpret_cast<Values*>(z + at) = out;
-    return;
-  }
-  for (std::int64_t i = at; i < count; ++i) {
-    z[i] = from_float<T>(function(to_float(x[i]), to_float(y[i])));
-  }
-}
-
 constexpr float kKept = 0.9f;
 
 template <class T, int Width>
@@ -119,22 +81,6 @@ __global__ void dropout_gradient_kernel(const T* dy, T* dx, const unsigned char*
   }
 }
 
-template <class T, int Width> __global__ void sum_kernel(const T* x, float* sum, std::int64_t count) {
-  float own = 0.0f;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x * Width;
-  for (std::int64_t at = thread_number() * Width; at + Width <= count; at += stride) {
-    const auto in = *reinterpret_cast<const Vector<T, Width>*>(x + at);
-#pragma unroll
-    for (int i = 0; i < Width; ++i) {
-      own += to_float(in.values[i]);
-    }
-  }
-  own = over_team(own, Total());
-  if (threadIdx.x == 0) {
-    atomicAdd(sum, own);
-  }
-}
-
 template <class T, int Width> void run_map(const Call& call) {
   const auto* x = static_cast<const T*>(call.operands.x);
   auto* y = static_cast<T*>(call.operands.y);
@@ -167,8 +113,8 @@ template <class T, int Width> void run_map(const Call& call) {
 
 template <class T, int Width> void run_sum(const Call& call) {
   cudaMemsetAsync(call.operands.statistics, 0, sizeof(float), call.stream);
-  sum_kernel<T, Width><<<std::min(blocks_for(call.count() / Width), 2 * kBlocksOfSums), kThreads, 0, call.stream>>>(
-      static_cast<const T*>(call.operands.x), call.operands.statistics, call.count());
+  total_kernel<T, Width><<<std::min(blocks_for(call.count() / Width), 2 * kBlocksOfSums), kThreads, 0, call.stream>>>(
+      static_cast<const T*>(call.operands.x), call.operands.statistics, call.count(), Identity());
 }
 
 } // namespace

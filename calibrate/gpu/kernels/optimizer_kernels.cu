@@ -56,25 +56,9 @@ __global__ void adam_mixed_kernel(float4* weights, const Vector<T, 4>* gradients
 // --- Clipping by the norm of all gradients
 // ----------------------------------------------------------------------------
 
-template <class T, int Width> __global__ void squares_kernel(const T* x, float* sum, std::int64_t count) {
-  float own = 0.0f;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x * Width;
-  for (std::int64_t at = thread_number() * Width; at + Width <= count; at += stride) {
-    const auto in = *reinterpret_cast<const Vector<T, Width>*>(x + at);
-#pragma unroll
-    for (int i = 0; i < Width; ++i) {
-      own += to_float(in.values[i]) * to_float(in.values[i]);
-    }
-  }
-  if (thread_number() < count % Width) { // the last values fill no vector
-    const float last = to_float(x[count - 1 - thread_number()]);
-    own += last * last;
-  }
-  own = over_team(own, Total());
-  if (threadIdx.x == 0) {
-    atomicAdd(sum, own);
-  }
-}
+struct Square {
+  __device__ float operator()(float x) const { return x * x; }
+};
 
 template <class T, int Width> __global__ void clip_kernel(T* x, const float* sum, std::int64_t count) {
   const float factor = fminf(1.0f, kMostNorm / (sqrtf(*sum) + 1e-6f));
@@ -147,7 +131,7 @@ template <class T> void run_clip(const Call& call) {
   float* sum = call.operands.statistics;
   const unsigned blocks = std::min(blocks_for(call.count() / kWidth<T>), 2 * kBlocksOfSums);
   cudaMemsetAsync(sum, 0, sizeof(float), call.stream);
-  squares_kernel<T, kWidth<T>><<<blocks, kThreads, 0, call.stream>>>(x, sum, call.count());
+  total_kernel<T, kWidth<T>><<<blocks, kThreads, 0, call.stream>>>(x, sum, call.count(), Square());
   clip_kernel<T, kWidth<T>><<<blocks, kThreads, 0, call.stream>>>(x, sum, call.count());
 }
 

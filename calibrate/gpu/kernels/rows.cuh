@@ -37,6 +37,27 @@ template <class Function> __device__ float over_team(float value, Function funct
   return value;
 }
 
+/// Adds function(x) of all values to *sum. A block is one team.
+template <class T, int Width, class Function>
+__global__ void total_kernel(const T* x, float* sum, std::int64_t count, Function function) {
+  float own = 0.0f;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x * Width;
+  for (std::int64_t at = thread_number() * Width; at + Width <= count; at += stride) {
+    const auto in = *reinterpret_cast<const Vector<T, Width>*>(x + at);
+#pragma unroll
+    for (int i = 0; i < Width; ++i) {
+      own += function(to_float(in.values[i]));
+    }
+  }
+  if (thread_number() < count % Width) { // the last values fill no vector
+    own += function(to_float(x[count - 1 - thread_number()]));
+  }
+  own = over_team(own, Total());
+  if (threadIdx.x == 0) {
+    atomicAdd(sum, own);
+  }
+}
+
 __device__ inline std::int64_t team_row() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; }
 
 /// Calls visit(column, values) for each vector of the team's row that belongs to this thread.

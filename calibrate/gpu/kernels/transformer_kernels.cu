@@ -8,30 +8,14 @@ namespace {
 // --- SwiGLU: y = silu(gate) up, silu(x) = x / (1 + exp(-x))
 // -----------------------------------------------------------
 
-__device__ float swiglu(float gate, float up) { return gate / (1.0f + __expf(-gate)) * up; }
+struct Swiglu {
+  __device__ float operator()(float gate, float up) const { return gate / (1.0f + __expf(-gate)) * up; }
+};
 
 // The gradients of gate and up, from that of the result.
 __device__ float2 swiglu_gradient(float gate, float up, float gradient) {
   const float sigmoid = 1.0f / (1.0f + __expf(-gate));
   return {gradient * up * sigmoid * (1.0f + gate * (1.0f - sigmoid)), gradient * gate * sigmoid};
-}
-
-template <class T, int Width> __global__ void swiglu_kernel(const T* gate, const T* up, T* y, std::int64_t count) {
-  using Values = Vector<T, Width>;
-  const std::int64_t at = thread_number() * Width;
-  if (at + Width <= count) {
-    const Values gates = *reinterpret_cast<const Values*>(gate + at), ups = *reinterpret_cast<const Values*>(up + at);
-    Values out;
-#pragma unroll
-    for (int i = 0; i < Width; ++i) {
-      out.values[i] = from_float<T>(swiglu(to_float(gates.values[i]), to_float(ups.values[i])));
-    }
-    *reinterpret_cast<Values*>(y + at) = out;
-    return;
-  }
-  for (std::int64_t i = at; i < count; ++i) {
-    y[i] = from_float<T>(swiglu(to_float(gate[i]), to_float(up[i])));
-  }
 }
 
 template <class T, int Width>
@@ -192,7 +176,8 @@ template <class T> void run_swiglu(const Call& call) {
   const auto* up = static_cast<const T*>(on.y);
   const unsigned blocks = blocks_for((call.count() + kWidth<T> - 1) / kWidth<T>);
   if (call.forward()) {
-    swiglu_kernel<T, kWidth<T>><<<blocks, kThreads, 0, call.stream>>>(gate, up, static_cast<T*>(on.z), call.count());
+    map_two_kernel<T, kWidth<T>><<<blocks, kThreads, 0, call.stream>>>(gate, up, static_cast<T*>(on.z), call.count(),
+                                                                       Swiglu());
   } else {
     swiglu_gradient_kernel<T, kWidth<T>><<<blocks, kThreads, 0, call.stream>>>(
         gate, up, static_cast<const T*>(on.z), static_cast<T*>(on.u), static_cast<T*>(on.v), call.count());
