@@ -9,7 +9,6 @@
 #include <map>
 #include <new>
 #include <optional>
-#include <thread>
 
 #include "calibrate/gpu/device/power.hpp"
 #include "calibrate/gpu/kernels/host_launches.hpp"
@@ -68,8 +67,6 @@ bool is_arithmetic(const Kernel& kernel) { return kernel.op == Op::gemm || kerne
 double moved_by(const Kernel& kernel) {
   return 2.0 * static_cast<double>(bytes_of(kernel.precision) * kernel.shape[0] * kernel.shape[1]);
 }
-
-void wait_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 /// Counts points left out by reason, so that each reason is reported once.
 class LeftOut {

@@ -34,6 +34,8 @@ struct Release {
 
 } // namespace
 
+void wait_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
 std::shared_ptr<CUstream_st> make_stream() {
   cudaStream_t made = nullptr;
   STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));

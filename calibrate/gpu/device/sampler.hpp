@@ -19,6 +19,8 @@ using Launch = std::function<void(cudaStream_t)>;
 
 /// A stream of its own, which waits for no other.
 std::shared_ptr<CUstream_st> make_stream();
+/// Lets the device do what it does meanwhile.
+void wait_for(double seconds);
 
 /// An event that is destroyed with its owner.
 class Event {

@@ -21,8 +21,6 @@ constexpr double kSettle = 0.1, kSampled = 0.2;         // seconds
 constexpr long long kMostCopied = 5'000'000'000;        // nanoseconds after which a copying kernel ends by itself
 constexpr double kNetworkNanosecondsPerByte = 1.0 / 50; // a port of 400 Gbit/s
 
-void wait_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
-
 std::shared_ptr<void> make_pinned(std::size_t bytes) {
   void* made = nullptr;
   STAGECRAFT_CUDA_CHECK(cudaHostAlloc(&made, bytes, cudaHostAllocPortable));
