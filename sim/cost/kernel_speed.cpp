@@ -12,7 +12,12 @@ namespace {
 class AtKernelSpeed : public CostModel {
 public:
   AtKernelSpeed(std::unique_ptr<CostModel> cost, const ModelGraph& model, KernelSpeed speed)
-      : cost_(std::move(cost)), model_(model), speed_(std::move(speed)) {}
+      : cost_(std::move(cost)), model_(model), speed_(std::move(speed)) {
+    for (const Operator& op : model_.operators) {
+      speeds_.push_back({speed_of(op, op.forward), speed_of(op, op.backward_input), speed_of(op, op.backward_weight),
+                         values_of_rows(op)});
+    }
+  }
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
@@ -31,12 +36,9 @@ public:
     if (!least) {
       return least;
     }
-    const Operator& what = operator_of(op);
-    const auto slowed_least = slowed(op, least->each, precision);
-    const double all =
-        std::max({speed_of(what, what.forward, precision), speed_of(what, what.backward_input, precision),
-                  speed_of(what, what.backward_weight, precision)});
-    return LeastTime{*slowed_least, least->all / all};
+    const Speeds& speeds = speeds_[static_cast<std::size_t>(op)];
+    const double all = std::max({speeds.forward, speeds.backward_input, speeds.backward_weight});
+    return LeastTime{*slowed(op, least->each, precision), least->all / (all * speed_of_rows(speeds, precision))};
   }
 
   bool alike(OperatorId a, OperatorId b) const override {
@@ -51,37 +53,48 @@ public:
 private:
   const Operator& operator_of(OperatorId op) const { return model_.operators[static_cast<std::size_t>(op)]; }
 
+  // Of the passes of an operator, but for its rows.
+  struct Speeds {
+    double forward, backward_input, backward_weight;
+    std::int64_t row_values; // all rows of a product have a multiple of so many; 0: not a product
+  };
+
   // Attention by separate kernels is bound by its matrix of scores, which each of them reads or writes.
-  double speed_of(const Operator& op, const Pass& pass, Precision precision) const {
+  double speed_of(const Operator& op, const Pass& pass) const {
     const bool separate = op.kind == KernelKind::attention && pass.calls.size() > 1;
     const auto own = speed_.types.find(op.type);
-    const double speed = own != speed_.types.end()             ? own->second
-                         : row_of(op.kind).matrix && !separate ? speed_.matrix
-                                                               : speed_.other;
-    return op.kind == KernelKind::matmul ? speed * speed_of_rows(op, precision) : speed;
+    return own != speed_.types.end() ? own->second : row_of(op.kind).matrix && !separate ? speed_.matrix : speed_.other;
   }
 
   // Rows of weights and of the activations on both sides have as many values as there are features: the two dimensions
   // of the forward product that do not grow with the samples.
-  double speed_of_rows(const Operator& op, Precision precision) const {
-    constexpr std::int64_t kLoaded = 16; // bytes
-    std::int64_t aligned = kLoaded;
+  static std::int64_t values_of_rows(const Operator& op) {
+    std::int64_t values = 0;
     for (const KernelCall& call : op.forward.calls) {
-      for (std::size_t dimension = 1; call.op == KernelOp::gemm && dimension < 4; ++dimension) {
+      for (std::size_t dimension = 1; op.kind == KernelKind::matmul && call.op == KernelOp::gemm && dimension < 4;
+           ++dimension) {
         if (static_cast<int>(dimension) != call.grows) {
-          aligned = std::gcd(aligned, std::llround(call.shape[dimension] * row_of(precision).bytes));
+          values = std::gcd(values, std::llround(call.shape[dimension]));
         }
       }
     }
+    return values;
+  }
+
+  double speed_of_rows(const Speeds& speeds, Precision precision) const {
+    constexpr std::int64_t kLoaded = 16; // bytes
+    const std::int64_t bytes = std::llround(static_cast<double>(speeds.row_values) * row_of(precision).bytes);
+    const std::int64_t aligned = std::gcd(kLoaded, bytes); // 0 is a multiple of all
     return aligned == kLoaded ? 1 : aligned >= 4 ? speed_.rows_of_4_bytes : speed_.rows_of_2_bytes;
   }
 
   std::optional<OperatorTime> slowed(OperatorId op, std::optional<OperatorTime> time, Precision precision) const {
     if (time) {
-      const Operator& what = operator_of(op);
-      time->forward = time->forward / speed_of(what, what.forward, precision);
-      time->backward_input = time->backward_input / speed_of(what, what.backward_input, precision);
-      time->backward_weight = time->backward_weight / speed_of(what, what.backward_weight, precision);
+      const Speeds& speeds = speeds_[static_cast<std::size_t>(op)];
+      const double of_rows = speed_of_rows(speeds, precision);
+      time->forward = time->forward / (speeds.forward * of_rows);
+      time->backward_input = time->backward_input / (speeds.backward_input * of_rows);
+      time->backward_weight = time->backward_weight / (speeds.backward_weight * of_rows);
     }
     return time;
   }
@@ -89,6 +102,7 @@ private:
   std::unique_ptr<CostModel> cost_;
   const ModelGraph& model_;
   KernelSpeed speed_;
+  std::vector<Speeds> speeds_; // [operator]
 };
 
 } // namespace
