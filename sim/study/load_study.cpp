@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <set>
 
 #include "sim/base/utf8.hpp"
@@ -474,29 +473,18 @@ Platform kept_platform(const Folders& folders, const std::string& key, const std
 
 // A recipe may name types that this model has not, but none that no model has.
 void check_kernel_types(const Study& study, yaml::Map& map) {
-  const std::map<std::string, double>& types = study.training.kernel_speed.types;
-  if (types.empty()) {
+  if (study.training.kernel_speed.types.empty()) {
     return;
   }
-  std::vector<std::string> known = names_of(layer_kinds());
-  const std::set<std::string> kinds(known.begin(), known.end());
-  std::set<std::string> others;
+  const std::vector<std::string> kinds = names_of(layer_kinds());
+  std::set<std::string> known(kinds.begin(), kinds.end());
   for (const Operator& op : study.model->operators) {
-    if (!kinds.contains(op.type)) {
-      others.insert(op.type);
-    }
+    known.insert(op.type);
   }
-  known.insert(known.end(), others.begin(), others.end());
-  const yaml::Node* place = map.find("training");
-  for (const char* key : {"kernel_speed", "types"}) {
-    const yaml::Node* below = place != nullptr ? place->find(key) : nullptr;
-    place = below != nullptr ? below : place;
-  }
-  for (const auto& [type, speed] : types) {
-    if (std::find(known.begin(), known.end(), type) == known.end()) {
-      const yaml::Node* own = place != nullptr ? place->find(type) : nullptr;
-      throw InputError(own != nullptr ? own->where : map.where("training"),
-                       unknown_name("type of operators in 'kernel_speed.types'", type, known));
+  for (const yaml::Node::Entry& given : map.find("training")->find("kernel_speed")->find("types")->entries) {
+    if (!known.contains(given.key)) {
+      throw InputError(given.value.where, unknown_name("type of operators in 'kernel_speed.types'", given.key,
+                                                       {known.begin(), known.end()}));
     }
   }
 }

@@ -6,6 +6,8 @@
 #include "sim/platform/measurements.hpp"
 #include "sim/study/inputs.hpp"
 
+#include "calibrate/fit/fit_device.hpp"
+
 namespace stagecraft {
 
 std::filesystem::path devices_folder() { return shipped_folder() / "platforms" / "devices"; }
@@ -42,20 +44,19 @@ std::vector<NamedTable> read_tables(const TableOptions& options, const std::stri
 }
 
 std::vector<NamedTable> tables_of_measurements(const std::string& file) {
+  fit::FitInput measured;
+  fit::add(measured, read_measurements(yaml::load(file)));
   std::vector<NamedTable> tables;
   std::map<std::string, std::size_t> known;
-  const Measurements measurements = read_measurements(yaml::load(file));
-  for (const MeasuredRow& row : measurements.measured) {
-    if (row.regime != Regime::burst) {
-      continue;
-    }
-    const std::string kind = std::string(row_of(row.kernel.op).name) + " " + std::string(row_of(row.kernel.pass).name) +
-                             " " + std::string(row_of(row.kernel.precision).name);
+  for (const fit::KernelSample& sample : measured.kernels) {
+    const Kernel& kernel = sample.kernel;
+    const std::string kind = std::string(row_of(kernel.op).name) + " " + std::string(row_of(kernel.pass).name) + " " +
+                             std::string(row_of(kernel.precision).name);
     const auto [at, is_new] = known.emplace(kind, tables.size());
     if (is_new) {
       tables.push_back({kind, file, {}});
     }
-    tables[at->second].table.kernels.push_back({row.kernel, kernel_time(measurements, row), ""});
+    tables[at->second].table.kernels.push_back(sample);
   }
   return tables;
 }
