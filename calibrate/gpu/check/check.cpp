@@ -52,11 +52,6 @@ Error check_elementwise(Session& session, const Kernel& kernel, cudaStream_t str
   if (kernel.op == Op::embedding && kernel.pass == Pass::forward) { // the table is read in the kernel's precision
     fill_gaussian(kernel.precision, operands.table, kVocabulary * kernel.shape[1], 1, stream);
   }
-  if (kernel.op == Op::cross_entropy && kernel.pass != Pass::forward) {
-    Kernel forward = kernel;
-    forward.pass = Pass::forward;
-    run_elementwise(forward, operands, stream);
-  }
   const bool dropout = kernel.op == Op::dropout;
   std::vector<Expected> expected = dropout ? std::vector<Expected>() : expected_of(kernel, operands);
   run_elementwise(kernel, operands, stream);

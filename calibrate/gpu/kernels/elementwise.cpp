@@ -110,9 +110,15 @@ bool has_elementwise(const Kernel& kernel) {
 
 ElementwiseOperands take_elementwise(Session& session, const Kernel& kernel, cudaStream_t stream) {
   const std::int64_t count = kernel.shape[0] * kernel.shape[1];
-  return kernel.op == Op::adam   ? take_adam(session, kernel.precision, count, stream)
-         : kernel.op == Op::cast ? take_cast(session, kernel, count, stream)
-                                 : take_operands(session, kernel, stream);
+  const ElementwiseOperands operands = kernel.op == Op::adam   ? take_adam(session, kernel.precision, count, stream)
+                                       : kernel.op == Op::cast ? take_cast(session, kernel, count, stream)
+                                                               : take_operands(session, kernel, stream);
+  if (kernel.op == Op::cross_entropy && kernel.pass != Pass::forward) { // its sums, so that no gradient is infinite
+    Kernel forward = kernel;
+    forward.pass = Pass::forward;
+    run_elementwise(forward, operands, stream);
+  }
+  return operands;
 }
 
 Operation prepare_elementwise(Session& session, const Kernel& kernel, cudaStream_t stream) {
@@ -120,11 +126,6 @@ Operation prepare_elementwise(Session& session, const Kernel& kernel, cudaStream
     throw DeviceError("no kernel for this pass and precision");
   }
   const ElementwiseOperands operands = take_elementwise(session, kernel, stream);
-  if (kernel.op == Op::cross_entropy && kernel.pass != Pass::forward) { // its sums, so that no gradient is infinite
-    Kernel forward = kernel;
-    forward.pass = Pass::forward;
-    run_elementwise(forward, operands, stream);
-  }
   STAGECRAFT_CUDA_CHECK(cudaGetLastError());
   return {[=](cudaStream_t on) { run_elementwise(kernel, operands, on); }, ""};
 }

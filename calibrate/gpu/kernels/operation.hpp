@@ -22,7 +22,7 @@ Operation prepare_beside(Session& session, const Kernel& kernel, cudaStream_t st
 
 /// Whether we have a kernel of our own for this op, pass and precision.
 bool has_elementwise(const Kernel& kernel);
-/// The operands of such a kernel, in the session's memory.
+/// The operands of such a kernel, in the session's memory, with what a backward pass needs of the forward one.
 ElementwiseOperands take_elementwise(Session& session, const Kernel& kernel, cudaStream_t stream);
 
 /// prepare() for each family of kernels; memory is free already.
