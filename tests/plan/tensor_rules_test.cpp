@@ -1,5 +1,6 @@
 // Stages of shipped models by every rule: what a program takes is what its stage is charged, and nothing takes less
-// than what a search finds. SPDX-License-Identifier: Apache-2.0
+// than what a search finds.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
 #include <numeric>

@@ -1,5 +1,6 @@
 // ZeRO, FSDP and HSDP proven: ranks that share states, gradients or weights come to the parameters of one unshared
-// step. SPDX-License-Identifier: Apache-2.0
+// step.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <set>

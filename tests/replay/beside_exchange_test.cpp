@@ -1,5 +1,6 @@
 // Computations that take longer while their device exchanges data: worked by hand, and by the definition over
-// schedules. SPDX-License-Identifier: Apache-2.0
+// schedules.
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "sim/replay/beside_exchange.hpp"

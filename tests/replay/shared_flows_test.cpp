@@ -1,5 +1,6 @@
 // Flows are handed over to SimGrid where they meet on a full link, and only there: an independent max-min simulation,
-// and SimGrid with every transfer and computation, agree with that. SPDX-License-Identifier: Apache-2.0
+// and SimGrid with every transfer and computation, agree with that.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
 #include <random>

@@ -1,5 +1,6 @@
 // What crosses stages that are differences of two ideals: the figures of the problem itself, which looks at every
-// operator. SPDX-License-Identifier: Apache-2.0
+// operator.
+// SPDX-License-Identifier: Apache-2.0
 #include <random>
 
 #include "sim/strategy/dynamic_programming/stage_borders.hpp"

@@ -1,5 +1,6 @@
 // Points that were begun and never ended: they broke the device, the process or its time. A run that goes on leaves
-// them out, so that what comes after them is measured. SPDX-License-Identifier: Apache-2.0
+// them out, so that what comes after them is measured.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // What each operator adds to a program's seconds, letter by letter: a program's cost as a sum that a search can run
-// over. SPDX-License-Identifier: Apache-2.0
+// over.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

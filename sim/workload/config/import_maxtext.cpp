@@ -1,5 +1,6 @@
 // MaxText's base.yml and overrides of it (src/maxtext/configs/base.yml has the defaults). A degree is that inside a
-// slice, ici_, times that between slices, dcn_; -1 is what the others leave. SPDX-License-Identifier: Apache-2.0
+// slice, ici_, times that between slices, dcn_; -1 is what the others leave.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 
