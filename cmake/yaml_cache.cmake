@@ -2,7 +2,7 @@
 # one of its files changes: docs/decisions/0017-short-runs.md says why. The target yaml_cache is the file.
 function(stagecraft_yaml_cache source)
   add_executable(make_yaml_cache ${source})
-  target_link_libraries(make_yaml_cache PRIVATE stagecraft_base stagecraft_warnings)
+  target_link_libraries(make_yaml_cache PRIVATE stagecraft_base_format stagecraft_warnings)
   stagecraft_precompiled_as(make_yaml_cache stagecraft_base)
   set(cache ${PROJECT_BINARY_DIR}/modules/shipped_yaml.cache)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/modules)

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "sim/base/yaml_text.hpp"
+#include "sim/base/format/yaml_text.hpp"
 
 #include "calibrate/cpu/profile.hpp"
 #include "calibrate/gpu/output/measurement_file.hpp"

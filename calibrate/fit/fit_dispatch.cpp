@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/workload/expert_spread.hpp"
 
 #include "calibrate/fit/blocks.hpp"

@@ -5,9 +5,9 @@
 #include <cctype>
 #include <optional>
 
-#include "sim/base/csv.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/file.hpp"
 
 namespace stagecraft::fit {
 namespace {

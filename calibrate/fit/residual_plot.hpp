@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/figure.hpp"
+#include "sim/base/system/figure.hpp"
 
 #include "calibrate/fit/evaluate.hpp"
 

@@ -7,8 +7,8 @@
 #include <functional>
 #include <sstream>
 
+#include "sim/base/format/yaml_text.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/base/yaml_text.hpp"
 #include "sim/platform/kernel_features.hpp"
 
 namespace stagecraft::fit {

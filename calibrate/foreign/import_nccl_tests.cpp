@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "sim/base/json.hpp"
+#include "sim/base/format/json.hpp"
 #include "sim/base/named_table.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"

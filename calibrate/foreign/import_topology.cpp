@@ -7,9 +7,9 @@
 #include <numeric>
 #include <set>
 
+#include "sim/base/format/yaml_text.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/base/yaml_text.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 #include "calibrate/foreign/topology_matrix.hpp"

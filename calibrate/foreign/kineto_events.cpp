@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/base/json.hpp"
+#include "sim/base/format/json.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace stagecraft::foreign {

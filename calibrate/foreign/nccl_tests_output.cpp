@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sim/base/json.hpp"
+#include "sim/base/format/json.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace stagecraft::foreign {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/base/command.hpp"
+#include "sim/base/system/command.hpp"
 
 #include "calibrate/pipeline/backend.hpp"
 

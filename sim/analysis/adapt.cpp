@@ -8,9 +8,9 @@
 
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
-#include "sim/study/describe_rounds.hpp"
-#include "sim/study/evaluate.hpp"
-#include "sim/study/plan_scenario.hpp"
+#include "sim/study/compare/describe_rounds.hpp"
+#include "sim/study/planning/evaluate.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 
 namespace stagecraft {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/result/run.hpp"
-#include "sim/study/study_memo.hpp"
+#include "sim/study/planning/study_memo.hpp"
 
 namespace stagecraft {
 

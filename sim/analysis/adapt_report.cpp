@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "sim/analysis/adapt.hpp"
-#include "sim/base/csv.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/report/table.hpp"
 
 namespace stagecraft {

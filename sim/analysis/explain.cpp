@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "sim/study/measure_graph.hpp"
+#include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/metrics.hpp"
 

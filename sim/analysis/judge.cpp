@@ -5,14 +5,14 @@
 #include <cmath>
 #include <list>
 
-#include "sim/base/clock.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/base/system/clock.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/strategy/split_by_hand.hpp"
-#include "sim/study/plan_scenario.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 
 namespace stagecraft {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/analysis/judgement.hpp"
-#include "sim/base/command.hpp"
-#include "sim/study/prepare.hpp"
+#include "sim/base/system/command.hpp"
+#include "sim/study/compare/prepare.hpp"
 
 namespace stagecraft {
 

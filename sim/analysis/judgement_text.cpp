@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "sim/analysis/judgement.hpp"
-#include "sim/base/csv.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/format/schema.hpp"
 
 namespace stagecraft {
 namespace {

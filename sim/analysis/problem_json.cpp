@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "sim/analysis/judge.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/base/format/schema.hpp"
 
 namespace stagecraft {
 namespace {

@@ -11,8 +11,8 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/base/error.hpp"
-#include "sim/base/interrupt.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/interrupt.hpp"
 
 namespace stagecraft {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "sim/cost/cost_model.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "sim/platform/platform.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

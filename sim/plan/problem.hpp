@@ -9,7 +9,7 @@
 #include "sim/cost/cost_model.hpp"
 #include "sim/cost/memory.hpp"
 #include "sim/platform/route.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

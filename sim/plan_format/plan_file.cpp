@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "sim/base/schema.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/plan_format/plan_names.hpp"

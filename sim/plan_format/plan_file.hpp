@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sim/plan/stage_costs.hpp"
+#include "sim/plan/stage_cost/stage_costs.hpp"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/plan_format/plan_file.hpp"
 

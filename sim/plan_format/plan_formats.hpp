@@ -11,7 +11,7 @@
 #include <string_view>
 #include <variant>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace stagecraft {

@@ -3,16 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/format/schema.hpp"
 #include "sim/base/named_table.hpp"
-#include "sim/base/schema.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/plan_format/plan_names.hpp"
 #include "sim/plan_format/uniform_plan.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/config/megatron_layers.hpp"
-#include "sim/workload/pipeline_layout.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/pipeline_layout.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/format/yaml.hpp"
 #include "sim/base/kernel/kernel.hpp"
-#include "sim/base/yaml.hpp"
 #include "sim/platform/kernel_features.hpp"
 
 namespace stagecraft {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "sim/base/physical_ranges.hpp"
+#include "sim/base/format/physical_ranges.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/platform/platform.hpp"
 
 namespace stagecraft {

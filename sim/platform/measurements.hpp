@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/format/yaml.hpp"
 #include "sim/base/kernel/kernel.hpp"
-#include "sim/base/yaml.hpp"
 #include "sim/platform/kernel_fits.hpp"
 
 namespace stagecraft {

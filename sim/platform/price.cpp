@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "sim/base/physical_ranges.hpp"
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/physical_ranges.hpp"
+#include "sim/base/format/yaml.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/base/physical_ranges.hpp"
+#include "sim/base/format/physical_ranges.hpp"
 #include "sim/platform/copy_ends.hpp"
 #include "sim/platform/kernel_features.hpp"
 #include "sim/platform/kernel_fits.hpp"

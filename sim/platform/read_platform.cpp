@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/base/physical_ranges.hpp"
+#include "sim/base/format/physical_ranges.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/platform_file.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/terminal.hpp"
 

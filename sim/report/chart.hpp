@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/figure.hpp"
+#include "sim/base/system/figure.hpp"
 
 namespace stagecraft {
 

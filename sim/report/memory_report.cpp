@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 
 namespace stagecraft {
 namespace {

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <cmath>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/base/named_table.hpp"
-#include "sim/base/schema.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/table.hpp"

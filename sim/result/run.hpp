@@ -14,8 +14,8 @@
 
 #include "sim/cost/cost_model.hpp"
 #include "sim/timeline/metrics.hpp"
-#include "sim/workload/context.hpp"
-#include "sim/workload/experts.hpp"
+#include "sim/workload/training/context.hpp"
+#include "sim/workload/training/experts.hpp"
 
 namespace stagecraft {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/result/metrics_table.hpp"
 

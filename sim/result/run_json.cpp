@@ -4,7 +4,7 @@
 #include <array>
 #include <ctime>
 
-#include "sim/base/schema.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/result/json_parts.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/result/stage_json.hpp"

@@ -7,7 +7,7 @@
 
 #include "sim/platform/platform.hpp"
 #include "sim/workload/model_graph.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

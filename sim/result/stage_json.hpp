@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "sim/plan/stage_costs.hpp"
+#include "sim/plan/stage_cost/stage_costs.hpp"
 #include "sim/result/run.hpp"
 
 namespace stagecraft {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/plan/steady_estimate.hpp"
+#include "sim/plan/estimate/steady_estimate.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {

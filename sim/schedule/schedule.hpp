@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "sim/plan/stage_costs.hpp"
+#include "sim/plan/stage_cost/stage_costs.hpp"
 
 namespace stagecraft {
 

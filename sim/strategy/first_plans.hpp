@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/plan/plan_request.hpp"
+#include "sim/plan/estimate/plan_request.hpp"
 
 namespace stagecraft {
 

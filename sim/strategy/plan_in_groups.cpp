@@ -11,9 +11,9 @@
 #include "sim/base/divisors.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/collective/rank_map.hpp"
-#include "sim/plan/check_plan.hpp"
-#include "sim/plan/shares.hpp"
-#include "sim/plan/tensor_parallel.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/shares.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {

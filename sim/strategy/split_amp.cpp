@@ -11,11 +11,11 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/cost/alike_times.hpp"
-#include "sim/plan/check_plan.hpp"
-#include "sim/plan/plan_request.hpp"
-#include "sim/plan/problem_memo.hpp"
-#include "sim/plan/shares.hpp"
-#include "sim/plan/tensor_parallel.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/plan_request.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
+#include "sim/plan/estimate/shares.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/strategy/dynamic_programming/latency_cuts.hpp"
 
 namespace stagecraft {

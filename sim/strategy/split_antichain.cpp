@@ -5,7 +5,7 @@
 // antichain; (2) devices are matched in the order of the platform, any of them left out, since the recurrence runs over
 // devices as it runs over states; (3) stages must fit in memory. `optimal` counts what crosses and tries all orders.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/problem_memo.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/strategy/dynamic_programming/device_orders.hpp"
 
 namespace stagecraft {

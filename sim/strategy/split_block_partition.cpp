@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 #include "sim/strategy/dynamic_programming/ideal_pipeline.hpp"
 #include "sim/strategy/first_plans.hpp"

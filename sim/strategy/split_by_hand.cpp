@@ -7,7 +7,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/base/random.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 #include "sim/strategy/dynamic_programming/ideal_pipeline.hpp"
 

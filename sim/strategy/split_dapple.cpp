@@ -8,9 +8,9 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
-#include "sim/plan/check_plan.hpp"
-#include "sim/plan/problem_memo.hpp"
-#include "sim/plan/shares.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
+#include "sim/plan/estimate/shares.hpp"
 #include "sim/strategy/dynamic_programming/antichains.hpp"
 #include "sim/strategy/dynamic_programming/dapple_latency.hpp"
 #include "sim/strategy/dynamic_programming/device_sets.hpp"

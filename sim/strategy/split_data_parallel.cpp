@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "sim/plan/shares.hpp"
+#include "sim/plan/estimate/shares.hpp"
 #include "sim/strategy/first_plans.hpp"
 
 namespace stagecraft {

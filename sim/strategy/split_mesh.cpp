@@ -6,7 +6,7 @@
 #include "sim/base/count_of.hpp"
 #include "sim/strategy/first_plans.hpp"
 #include "sim/workload/blocks.hpp"
-#include "sim/workload/pipeline_layout.hpp"
+#include "sim/workload/training/pipeline_layout.hpp"
 
 namespace stagecraft {
 namespace {

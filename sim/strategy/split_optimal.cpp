@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/strategy/dynamic_programming/device_orders.hpp"
 #include "sim/strategy/first_plans.hpp"
 

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <optional>
 
-#include "sim/plan/check_plan.hpp"
-#include "sim/plan/problem_memo.hpp"
-#include "sim/plan/shares.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
+#include "sim/plan/estimate/shares.hpp"
 #include "sim/strategy/dynamic_programming/pipedream_levels.hpp"
 
 namespace stagecraft {

@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/problem_memo.hpp"
-#include "sim/plan/shares.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
+#include "sim/plan/estimate/shares.hpp"
 #include "sim/strategy/dynamic_programming/piper_segments.hpp"
 
 namespace stagecraft {

@@ -3,9 +3,9 @@
 #include <numeric>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/check_plan.hpp"
-#include "sim/plan/estimate.hpp"
-#include "sim/plan/plan_request.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/estimate.hpp"
+#include "sim/plan/estimate/plan_request.hpp"
 
 namespace stagecraft {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/plan/check_plan.hpp"
-#include "sim/plan/estimate.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/estimate.hpp"
 #include "sim/strategy/dynamic_programming/max_load.hpp"
 #include "sim/strategy/plan_in_groups.hpp"
 #include "sim/strategy/strategy.hpp"

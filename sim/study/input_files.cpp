@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 
 namespace stagecraft {
 

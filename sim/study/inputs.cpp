@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/base/file.hpp"
-#include "sim/base/physical_ranges.hpp"
+#include "sim/base/format/physical_ranges.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/platform/known_types.hpp"
 #include "sim/study/input_files.hpp"

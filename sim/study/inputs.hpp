@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/workload/import/import.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

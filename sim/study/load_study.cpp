@@ -14,8 +14,8 @@
 #include "sim/study/take_config.hpp"
 #include "sim/study/unique_name.hpp"
 #include "sim/workload/blocks.hpp"
-#include "sim/workload/fp8_products.hpp"
 #include "sim/workload/layer/layers.hpp"
+#include "sim/workload/training/fp8_products.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
 #include "sim/study/input_files.hpp"

@@ -13,7 +13,7 @@
 #include "sim/strategy/strategy.hpp"
 #include "sim/study/error_families.hpp"
 #include "sim/study/inputs.hpp"
-#include "sim/study/perturb_runs.hpp"
+#include "sim/study/perturb_options.hpp"
 
 namespace stagecraft {
 

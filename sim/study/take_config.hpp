@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/study/inputs.hpp"
 #include "sim/workload/config/config_format.hpp"
-#include "sim/workload/framework.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/framework.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

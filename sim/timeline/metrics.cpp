@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "sim/base/end_of_equals.hpp"
+#include "sim/base/format/end_of_equals.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/memory.hpp"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "sim/base/csv.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/system/file.hpp"
 
 namespace stagecraft::perseus {
 namespace {

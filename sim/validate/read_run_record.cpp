@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/validate/run_record.hpp"
 #include "sim/validate/run_record_rows.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/base/schema.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/replay/contention.hpp"
 #include "sim/replay/lockstep.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/base/figure.hpp"
+#include "sim/base/system/figure.hpp"
 #include "sim/validate/run_accuracy.hpp"
 
 namespace stagecraft {

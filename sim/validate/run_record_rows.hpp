@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/base/json.hpp"
+#include "sim/base/format/json.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
 
 namespace stagecraft {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/base/csv.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace stagecraft {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/format/yaml.hpp"
 #include "sim/base/units.hpp"
-#include "sim/base/yaml.hpp"
 
 namespace stagecraft {
 

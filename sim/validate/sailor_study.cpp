@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace stagecraft {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/base/file.hpp"
 #include "sim/base/statistics.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/validate/run_accuracy.hpp"
 #include "sim/validate/validators.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/validate/sailor_study.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/validators.hpp"

@@ -6,13 +6,13 @@
 #include <map>
 #include <numeric>
 
-#include "sim/base/file.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/cost/kernel_speed.hpp"
-#include "sim/plan/stream_times.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/take_config.hpp"
 #include "sim/validate/validators.hpp"
 #include "sim/validate/witness.hpp"

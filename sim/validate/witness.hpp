@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/yaml.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/base/format/yaml.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "sim/base/schema.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/validate/run_record.hpp"
 #include "sim/validate/run_record_rows.hpp"
 

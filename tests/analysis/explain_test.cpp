@@ -4,7 +4,7 @@
 
 #include "sim/analysis/explain.hpp"
 #include "sim/replay/engines.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"

@@ -1,7 +1,7 @@
 // What a comparison without a study assumes.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/common/assumptions.hpp"
-#include "sim/app/common/given_study.hpp"
+#include "sim/app/run/assumptions.hpp"
+#include "sim/app/run/given_study.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
@@ -37,21 +37,27 @@ const std::map<std::string, Folders>& include_table() {
       }
     };
     row("base", {});
-    row("base/process", {"base"});
+    row("base/system", {"base"});
+    row("base/format", {"base/system"});
+    row("base/process", {"base/system"});
     row("base/kernel", {"base"});
-    row("platform", {"base/kernel"});
+    row("platform", {"base/kernel", "base/format"});
     row("workload", {"base/kernel"});
-    row("workload/layer", {"workload"});
+    row("workload/training", {"workload", "base/format"});
+    row("workload/layer", {"workload/training"});
     row("workload/import", {"workload/layer", "base/process"});
-    row("workload/config", {"workload"});
+    row("workload/config", {"workload/training"});
     row("cost", {"platform", "workload/layer"});
     row("collective", {"platform"});
     row("plan/program", {"cost", "collective"});
     row("plan", {"cost", "plan/program"});
-    row("strategy/heuristic", {"plan"});
-    row("strategy/dynamic_programming", {"plan"});
+    row("plan/stage_cost", {"plan"});
+    row("plan/likeness", {"plan/stage_cost"});
+    row("plan/estimate", {"plan/stage_cost"});
+    row("strategy/heuristic", {"plan/estimate"});
+    row("strategy/dynamic_programming", {"plan/estimate"});
     row("strategy", {"strategy/heuristic", "strategy/dynamic_programming"});
-    row("schedule", {"plan"});
+    row("schedule", {"plan/likeness", "plan/estimate"});
     row("schedule/task_graph", {"schedule"});
     row("schedule/format", {"schedule"});
     row("timeline", {"schedule/task_graph"});
@@ -59,16 +65,20 @@ const std::map<std::string, Folders>& include_table() {
     row("result", {"timeline"});
     row("report", {"result"});
     row("report/page", {"report"});
+    row("report/page/sweep", {"report/page"});
     row("plan_format", {"strategy", "workload/import", "workload/config", "result"});
     row("study", {"strategy", "schedule/format", "replay", "result", "plan_format"});
-    row("sweep/space", {"study"});
-    row("sweep/store", {"sweep/space", "report/page"});
+    row("study/measure", {"study"});
+    row("study/planning", {"study/measure"});
+    row("study/compare", {"study/planning"});
+    row("sweep/space", {"study/compare"});
+    row("sweep/store", {"sweep/space", "report/page/sweep"});
     row("sweep/run", {"sweep/store"});
-    row("validate/truth", {"study", "report"});
+    row("validate/truth", {"study/compare", "report"});
     row("validate", {"validate/truth"});
-    row("analysis", {"study", "report"});
-    row("fit", {"platform", "workload"}); // calibrate/fit: fits to measurements
-    row("gpu/sweep", {});                 // calibrate/gpu: measures a GPU
+    row("analysis", {"study/compare", "report"});
+    row("fit", {"platform", "workload/training"}); // calibrate/fit: fits to measurements
+    row("gpu/sweep", {});                          // calibrate/gpu: measures a GPU
     row("gpu/output", {"gpu/sweep"});
     row("gpu/device", {"gpu/output"});
     row("gpu/kernels", {"gpu/device"});
@@ -80,7 +90,8 @@ const std::map<std::string, Folders>& include_table() {
     row("foreign", {"platform", "workload/import"});          // calibrate/foreign: measurements by other tools
     row("pipeline", {"timeline", "fit", "cpu", "base/process", "gpu/pipelines"}); // calibrate/pipeline: real runs
     row("app/common", {"validate", "sweep/store", "schedule/format", "pipeline"});
-    row("app/command", {"app/common", "analysis", "sweep/run", "foreign", "gpu"});
+    row("app/run", {"app/common"});
+    row("app/command", {"app/run", "analysis", "sweep/run", "foreign", "gpu"});
     row("app", {"app/command"});
     return table;
   }();
@@ -90,16 +101,16 @@ const std::map<std::string, Folders>& include_table() {
 // Outside packages by the beginning of their headers' names, and the folders that may include them.
 const std::map<std::string, Folders>& package_table() {
   static const std::map<std::string, Folders> kTable = {
-      {"yaml-cpp", {"base"}},
-      {"toml++", {"base"}},
+      {"yaml-cpp", {"base/format"}},
+      {"toml++", {"base/format"}},
       {"simgrid", {"replay"}},
       {"onnx", {"workload/import"}},
       {"google", {"workload/import"}}, // protobuf, the format of ONNX files
       {"Eigen", {"fit", "cpu", "pipeline"}},
       {"CLI", {"app/common"}},
       {"nlohmann",
-       {"base", "workload/import", "result", "report", "report/page", "plan_format", "sweep/store", "sweep/run",
-        "validate", "validate/truth", "analysis", "foreign", "app/common", "app/command"}},
+       {"base/format", "workload/import", "result", "report", "report/page", "plan_format", "sweep/store", "sweep/run",
+        "validate", "validate/truth", "analysis", "foreign", "app/common", "app/run", "app/command"}},
       {"sqlite3.h", {"sweep/store"}},
   };
   return kTable;
@@ -116,8 +127,8 @@ const std::regex& forbidden_calls() {
   static const std::regex kCalls(R"(std::(cout|cerr|clog)\b|\b(printf|fprintf|puts|exit|quick_exit|abort)\s*\()");
   return kCalls;
 }
-const Folders kForkingFiles = {"sim/base/process/child.cpp", "sim/base/command.cpp", "sim/base/confinement.cpp",
-                               "sim/base/process/worker_pool.cpp"};
+const Folders kForkingFiles = {"sim/base/process/child.cpp", "sim/base/system/command.cpp",
+                               "sim/base/system/confinement.cpp", "sim/base/process/worker_pool.cpp"};
 
 struct Line {
   int number;
@@ -327,7 +338,7 @@ TEST_CASE("the architecture rules catch violations", "[architecture]") {
         "sim/replay/x.hpp:3: sim/replay may not include sim/result");
   CHECK(defects("sim/report/x.hpp", "#include \"sim/replay/replay.hpp\"") ==
         "sim/report/x.hpp:3: sim/report may not include sim/replay");
-  CHECK(defects("sim/platform/x.hpp", "#include \"sim/workload/training.hpp\"") ==
+  CHECK(defects("sim/platform/x.hpp", "#include \"sim/workload/model_graph.hpp\"") ==
         "sim/platform/x.hpp:3: sim/platform may not include sim/workload");
   CHECK(defects("sim/cost/x.cpp", "#  include <simgrid/s4u.hpp>") ==
         "sim/cost/x.cpp:3: sim/cost may not include simgrid");

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/collective/algorithm.hpp"
 #include "sim/cost/cost_model.hpp"
 #include "sim/plan_format/plan_formats.hpp"
@@ -16,8 +16,8 @@
 #include "sim/validate/validators.hpp"
 #include "sim/workload/config/config_format.hpp"
 #include "sim/workload/import/import.hpp"
-#include "sim/workload/loader.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/loader.hpp"
+#include "sim/workload/training/training.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/base/command.hpp"
+#include "sim/base/system/command.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/base/command.hpp"
-#include "sim/base/confinement.hpp"
-#include "sim/base/file.hpp"
 #include "sim/base/process/child.hpp"
+#include "sim/base/system/command.hpp"
+#include "sim/base/system/confinement.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/leash.hpp"
 

@@ -1,6 +1,6 @@
 // CSV with a header: cells by name, each with its place, and what is refused.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include "sim/base/digest.hpp"
+#include "sim/base/system/digest.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
-#include "sim/base/end_of_equals.hpp"
+#include "sim/base/format/end_of_equals.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

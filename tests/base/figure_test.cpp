@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "sim/base/figure.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/system/figure.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/base/file.hpp"
-#include "sim/base/file_writer.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/base/system/file_writer.hpp"
 #include "tests/base/folder.hpp"
 #include "tests/catch.hpp"
 

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "sim/base/file.hpp"
-#include "sim/base/file_writer.hpp"
-#include "sim/base/interrupt.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/base/system/file_writer.hpp"
+#include "sim/base/system/interrupt.hpp"
 #include "tests/base/folder.hpp"
 #include "tests/catch.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "sim/base/json.hpp"
+#include "sim/base/format/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
 

@@ -3,9 +3,9 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/mark.h>
 
-#include "sim/base/file.hpp"
-#include "sim/base/yaml.hpp"
-#include "sim/base/yaml_cache.hpp"
+#include "sim/base/format/yaml.hpp"
+#include "sim/base/format/yaml_cache.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/base/folder.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"

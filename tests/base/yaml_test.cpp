@@ -1,6 +1,6 @@
 // Reading YAML: places, duplicate and unknown keys, getters and their errors, settings on top.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
 

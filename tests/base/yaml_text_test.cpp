@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/yaml.hpp"
-#include "sim/base/yaml_text.hpp"
+#include "sim/base/format/yaml.hpp"
+#include "sim/base/format/yaml_text.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "sim/study/compare.hpp"
+#include "sim/study/compare/compare.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 #include "tests/source_dir.hpp"
 

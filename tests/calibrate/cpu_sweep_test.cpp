@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/measurements.hpp"
 #include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"

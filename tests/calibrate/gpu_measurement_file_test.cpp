@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/base/file.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/base/kernel/kernel.hpp"
-#include "sim/base/yaml.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/measurements.hpp"
 #include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/calibrate/fresh_file.hpp"
 #include "tests/calibrate/pipelines.hpp"
 #include "tests/catch.hpp"

@@ -4,14 +4,15 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "sim/base/file.hpp"
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/measurements.hpp"
 #include "tests/calibrate/fake_cuda.hpp"
 #include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"
 
 #include "calibrate/gpu/check/check.hpp"
+#include "calibrate/gpu/device/sampler.hpp"
 #include "calibrate/gpu/output/unended.hpp"
 #include "calibrate/gpu/probe.hpp"
 #include "calibrate/gpu/runner.hpp"

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 

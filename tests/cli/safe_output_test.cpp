@@ -9,9 +9,9 @@
 #include <sstream>
 #include <thread>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/format/yaml_text.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/base/yaml_text.hpp"
 #include "tests/cli/program.hpp"
 
 namespace stagecraft::test {

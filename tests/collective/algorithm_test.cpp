@@ -4,7 +4,7 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/collective/algorithm.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 #include "tests/catch.hpp"
 #include "tests/collective/clusters.hpp"
 

@@ -1,7 +1,7 @@
 // Configurations in studies: they run, a plan that does not fit says what would, and ours are written for frameworks.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan_format/uniform_plan.hpp"
-#include "sim/study/plan_scenario.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 #include "tests/config/configs.hpp"
 #include "tests/study/studies.hpp"
 

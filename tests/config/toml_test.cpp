@@ -1,6 +1,6 @@
 // TOML is read as the nodes that YAML is read as, each with its place, and within the same limits.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/toml.hpp"
+#include "sim/base/format/toml.hpp"
 #include "tests/config/configs.hpp"
 
 namespace stagecraft::test {

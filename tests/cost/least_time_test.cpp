@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/cost/cost_model.hpp"
 #include "sim/cost/device_speeds.hpp"
 #include "sim/cost/least_over_parts.hpp"

@@ -1,6 +1,6 @@
 // A whole device: measured, fitted, written, read, predicted.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 
 #include "calibrate/fit/kernel_tables.hpp"

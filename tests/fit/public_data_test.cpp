@@ -5,8 +5,8 @@
 #include <iostream>
 #include <map>
 
-#include "sim/base/csv.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"

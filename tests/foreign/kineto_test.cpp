@@ -1,7 +1,7 @@
 // Traces of PyTorch's profiler as files of measurements.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/measurements.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"

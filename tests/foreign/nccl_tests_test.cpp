@@ -1,6 +1,6 @@
 // Output of nccl-tests as files of measurements.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"

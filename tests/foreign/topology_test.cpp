@@ -1,6 +1,6 @@
 // Matrices of `nvidia-smi topo -m` as platform files.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/route.hpp"
 #include "tests/catch.hpp"

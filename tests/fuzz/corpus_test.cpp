@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <set>
 
-#include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/fuzz/readers.hpp"
 #include "tests/fuzz/seeds.hpp"

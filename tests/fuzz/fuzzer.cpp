@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/readers.hpp"
 #include "tests/fuzz/seeds.hpp"

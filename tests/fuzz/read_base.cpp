@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "sim/base/csv.hpp"
-#include "sim/base/json.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/format/json.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/base/units.hpp"
-#include "sim/base/yaml.hpp"
 #include "tests/fuzz/fuzz_files.hpp"
 #include "tests/fuzz/read.hpp"
 

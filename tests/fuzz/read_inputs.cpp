@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "sim/cost/cost_model.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/platform/measurements.hpp"
 #include "sim/platform/route.hpp"

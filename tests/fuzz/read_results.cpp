@@ -4,7 +4,7 @@
 #include <array>
 
 #include "sim/analysis/explain.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/report/page/documents.hpp"
 #include "sim/study/inputs.hpp"

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "sim/analysis/judge.hpp"
-#include "sim/study/compare.hpp"
+#include "sim/study/compare/compare.hpp"
+#include "sim/study/compare/prepare.hpp"
 #include "sim/study/input_files.hpp"
-#include "sim/study/prepare.hpp"
 #include "sim/sweep/space/sweep.hpp"
 #include "tests/fuzz/fuzz_files.hpp"
 #include "tests/fuzz/read.hpp"

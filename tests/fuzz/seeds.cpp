@@ -3,9 +3,9 @@
 
 #include <glob.h>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/report/chrome_trace.hpp"
-#include "sim/study/compare.hpp"
+#include "sim/study/compare/compare.hpp"
 #include "sim/study/input_files.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 #include "tests/fuzz/fuzz_files.hpp"

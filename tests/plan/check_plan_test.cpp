@@ -1,6 +1,6 @@
 // plan_defects: a sound plan has none; each way to break one is found and named.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 

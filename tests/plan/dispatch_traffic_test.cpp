@@ -5,9 +5,9 @@
 #include <numeric>
 #include <set>
 
-#include "sim/base/file.hpp"
-#include "sim/base/yaml.hpp"
-#include "sim/plan/dispatch_traffic.hpp"
+#include "sim/base/format/yaml.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/plan/stage_cost/dispatch_traffic.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "sim/plan/steady_estimate.hpp"
+#include "sim/plan/estimate/steady_estimate.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 

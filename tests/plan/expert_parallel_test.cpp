@@ -4,8 +4,8 @@
 #include <numeric>
 #include <string>
 
-#include "sim/plan/expert_loads.hpp"
-#include "sim/plan/stage_costs.hpp"
+#include "sim/plan/stage_cost/expert_loads.hpp"
+#include "sim/plan/stage_cost/stage_costs.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 #include "tests/workload/models.hpp"

@@ -1,6 +1,6 @@
 // What a schedule holds is worked out once for each question, and two answers can be compared.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/in_flight.hpp"
+#include "sim/plan/estimate/in_flight.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft::test {

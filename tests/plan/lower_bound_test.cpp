@@ -3,7 +3,7 @@
 #include <random>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/lower_bound.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/replay/replay.hpp"

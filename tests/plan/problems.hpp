@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/plan/estimate.hpp"
+#include "sim/plan/estimate/estimate.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/strategy/strategy.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sim/plan/program/share_by_search.hpp"
-#include "sim/plan/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/workload/derive_signatures.hpp"
 #include "tests/catch.hpp"

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "sim/plan/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 #include "tests/workload/models.hpp"

@@ -6,9 +6,9 @@
 #include <random>
 #include <set>
 
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
-#include "sim/study/plan_scenario.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 #include "sim/workload/blocks.hpp"
 #include "tests/source_dir.hpp"
 #include "tests/study/studies.hpp"

@@ -1,6 +1,6 @@
 // Every file of tests/bad_input/platform is refused where and as its first line says: "# expect: LINE:COLUMN: start".
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"
 #include "tests/source_dir.hpp"

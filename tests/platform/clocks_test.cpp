@@ -1,6 +1,6 @@
 // Devices under a power cap: the law of clocks, the type under a cap, and caps in platform files.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/platform/clocks.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <map>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/route.hpp"
 #include "tests/catch.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/kernel_features.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"

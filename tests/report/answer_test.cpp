@@ -10,8 +10,8 @@
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/plan_picture.hpp"
 #include "sim/report/page/strategy_colors.hpp"
-#include "sim/report/page/sweep_page.hpp"
-#include "sim/report/page/sweep_scale.hpp"
+#include "sim/report/page/sweep/sweep_page.hpp"
+#include "sim/report/page/sweep/sweep_scale.hpp"
 #include "sim/strategy/strategy.hpp"
 #include "tests/catch.hpp"
 

@@ -11,7 +11,7 @@
 #include "sim/report/page/documents.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/strategy_colors.hpp"
-#include "sim/report/page/sweep_page.hpp"
+#include "sim/report/page/sweep/sweep_page.hpp"
 #include "sim/report/validation.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/timeline/critical_path.hpp"

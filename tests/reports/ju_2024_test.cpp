@@ -5,7 +5,7 @@
 
 #include "sim/analysis/judge.hpp"
 #include "sim/base/statistics.hpp"
-#include "sim/study/compare.hpp"
+#include "sim/study/compare/compare.hpp"
 #include "tests/reports/reports.hpp"
 #include "tests/source_dir.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "sim/study/compare.hpp"
+#include "sim/study/compare/compare.hpp"
 #include "tests/reports/reports.hpp"
 
 namespace stagecraft {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/study/inputs.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "tests/study/studies.hpp"

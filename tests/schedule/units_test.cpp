@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
-#include "sim/plan/unit_waits.hpp"
+#include "sim/plan/stage_cost/unit_waits.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"

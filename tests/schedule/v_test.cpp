@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/timed_pipelines.hpp"
 #include "tests/source_dir.hpp"

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/event_loop.hpp"
 #include "tests/source_dir.hpp"

@@ -4,8 +4,8 @@
 #include <iostream>
 #include <map>
 
-#include "sim/base/csv.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/timed_pipelines.hpp"
 #include "tests/source_dir.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
 #include "tests/catch.hpp"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <random>
 
-#include "sim/plan/check_plan.hpp"
-#include "sim/plan/problem_memo.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/random_toys.hpp"
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <sstream>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/strategy/dynamic_programming/pipedream_levels.hpp"
 #include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"

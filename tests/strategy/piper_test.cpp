@@ -6,8 +6,8 @@
 #include <iostream>
 #include <random>
 
-#include "sim/base/file.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/strategy/dynamic_programming/piper_segments.hpp"
 #include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "sim/workload/import/import.hpp"

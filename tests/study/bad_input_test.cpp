@@ -1,7 +1,7 @@
 // Every file of tests/bad_input/study and plan has one defect, and its first line tells how it is refused: "# expect:
 // LINE:COLUMN: start" of the error, or "# defect: start" of a defect in the plan.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan_format/plan_file.hpp"
 #include "tests/study/studies.hpp"
 

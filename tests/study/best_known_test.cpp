@@ -7,11 +7,11 @@
 #include <map>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/strategy/heuristic/group_plans.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
-#include "sim/study/evaluate.hpp"
-#include "sim/study/plan_scenario.hpp"
+#include "sim/study/planning/evaluate.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 #include "tests/study/random_studies.hpp"
 
 namespace stagecraft::test {

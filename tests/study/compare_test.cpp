@@ -5,9 +5,9 @@
 #include <numeric>
 #include <set>
 
-#include "sim/plan/stream_times.hpp"
-#include "sim/study/plan_scenario.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "sim/study/plan_scenario.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

@@ -6,9 +6,9 @@
 #include <random>
 #include <set>
 
+#include "sim/plan/estimate/steady_estimate.hpp"
 #include "sim/plan/fold.hpp"
-#include "sim/plan/steady_estimate.hpp"
-#include "sim/study/prepare.hpp"
+#include "sim/study/compare/prepare.hpp"
 #include "tests/study/random_studies.hpp"
 
 namespace stagecraft::test {

@@ -1,7 +1,7 @@
 // What recipes of frameworks say of a training: the host that launches, kernels within a run, attention as it was.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/attention_kernels.hpp"
-#include "sim/workload/framework.hpp"
+#include "sim/workload/training/framework.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

@@ -3,9 +3,9 @@
 #include "sim/analysis/explain.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/replay/lockstep.hpp"
-#include "sim/study/measure_graph.hpp"
-#include "sim/study/race.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
+#include "sim/study/measure/measure_graph.hpp"
+#include "sim/study/measure/race.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

@@ -1,6 +1,6 @@
 // What devices leave to their hosts, and what ZeRO++ sends: bytes, seconds and memory by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/study/prepare.hpp"
+#include "sim/study/compare/prepare.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

@@ -1,8 +1,8 @@
 // Planning in several processes gives what planning in one gives, and leaves nothing to be planned again.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/study/fit_changes.hpp"
-#include "sim/study/plan_ahead.hpp"
-#include "sim/study/plan_scenario.hpp"
+#include "sim/study/compare/plan_ahead.hpp"
+#include "sim/study/planning/fit_changes.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

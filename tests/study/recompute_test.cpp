@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "sim/study/replay_prepared.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

@@ -1,6 +1,6 @@
 // Periods of schedules whose iterations overlap: steady, and the same as a much longer replay tells.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/study/measure_graph.hpp"
+#include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/steady.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/random_pipelines.hpp"

@@ -1,6 +1,6 @@
 // The end of an iteration in a study: clipping by the gradient norm. And what devices hold beside tensors.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/communicators.hpp"
+#include "sim/plan/stage_cost/communicators.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

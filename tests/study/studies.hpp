@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "sim/base/file.hpp"
-#include "sim/study/compare.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/study/compare/compare.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
 #include "tests/source_dir.hpp"

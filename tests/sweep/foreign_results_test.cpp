@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 #include "sim/sweep/store/read_sweep_results.hpp"

@@ -7,7 +7,7 @@
 #include "sim/validate/truth/truth_row.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/validate/validators.hpp"
-#include "sim/workload/framework.hpp"
+#include "sim/workload/training/framework.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

@@ -7,8 +7,8 @@
 #include <functional>
 #include <iostream>
 
-#include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/validate/validators.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"

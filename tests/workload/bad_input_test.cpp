@@ -1,7 +1,7 @@
 // Every file of tests/bad_input/workload is refused where and as expected. The expectation "# expect: LINE:COLUMN:
 // start of message" is the first line of a YAML file; for a .txt file it is in NAME.expect.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

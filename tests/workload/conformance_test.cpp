@@ -4,7 +4,7 @@
 #include <map>
 #include <regex>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/workload/import/onnx_operators.hpp"
 #include "sim/workload/layer/layers.hpp"
 #include "tests/workload/models.hpp"

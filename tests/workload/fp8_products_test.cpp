@@ -1,6 +1,6 @@
 // Products in 8 bits: which they are, what is cast, and what is kept, by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/workload/fp8_products.hpp"
+#include "sim/workload/training/fp8_products.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

@@ -1,6 +1,6 @@
 // PipeDream's profiles: small ones written here, and published ones.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

@@ -1,6 +1,6 @@
 // Large language models: parameters summed by hand, and forward FLOPs against the formulas that papers count with.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/workload/model_flops.hpp"
 #include "tests/workload/models.hpp"
 

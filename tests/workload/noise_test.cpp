@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <random>
 
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "tests/workload/models.hpp"
 #include "tests/workload/onnx_builder.hpp"
 

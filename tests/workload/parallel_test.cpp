@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include "sim/workload/parallel.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/parallel.hpp"
+#include "sim/workload/training/training.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

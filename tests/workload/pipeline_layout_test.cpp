@@ -1,7 +1,7 @@
 // Layouts of pipelines: what their text means, what is refused, and which operators a letter stands for.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/file.hpp"
-#include "sim/workload/pipeline_layout.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/workload/training/pipeline_layout.hpp"
 #include "tests/error_of.hpp"
 #include "tests/workload/models.hpp"
 

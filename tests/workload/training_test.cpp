@@ -1,6 +1,6 @@
 // Training settings: what is read, chosen and refused.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
+#include "sim/app/run/given_study.hpp"
 
 namespace stagecraft {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "sim/app/common/program.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 
 #include "calibrate/cpu/measure_kernels.hpp"

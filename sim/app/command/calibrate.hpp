@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
+#include "sim/app/run/given_study.hpp"
 
 namespace stagecraft {
 

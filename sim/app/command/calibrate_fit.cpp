@@ -6,7 +6,7 @@
 #include "sim/app/common/calibration_files.hpp"
 #include "sim/app/common/fit_report.hpp"
 #include "sim/app/common/progress.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/study/inputs.hpp"
 

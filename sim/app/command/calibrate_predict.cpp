@@ -8,7 +8,7 @@
 #include "sim/app/common/calibration_files.hpp"
 #include "sim/app/common/fit_report.hpp"
 #include "sim/app/common/program.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/base/format/schema.hpp"
 
 #include "calibrate/fit/evaluate.hpp"
 

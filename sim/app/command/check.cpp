@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "sim/app/common/given_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/app/run/given_run.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/plan_format/plan_formats.hpp"
-#include "sim/study/plan_notes.hpp"
-#include "sim/study/plan_scenario.hpp"
-#include "sim/study/run_defects.hpp"
+#include "sim/study/compare/plan_notes.hpp"
+#include "sim/study/compare/run_defects.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 
 namespace stagecraft {
 namespace {

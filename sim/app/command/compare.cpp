@@ -1,27 +1,27 @@
 // stagecraft compare: strategies x schedules, replayed and ranked.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/study/compare.hpp"
+#include "sim/study/compare/compare.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "sim/analysis/explain.hpp"
-#include "sim/app/common/assumptions.hpp"
-#include "sim/app/common/given_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/progress.hpp"
 #include "sim/app/common/workers.hpp"
-#include "sim/base/file.hpp"
+#include "sim/app/run/assumptions.hpp"
+#include "sim/app/run/given_run.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
 #include "sim/result/json_parts.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/result/setting_json.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {

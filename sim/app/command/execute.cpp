@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/app/common/prepare_real_run.hpp"
-#include "sim/base/file.hpp"
+#include "sim/app/run/prepare_real_run.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
-#include "sim/study/describe_rounds.hpp"
+#include "sim/study/compare/describe_rounds.hpp"
 #include "sim/validate/run_accuracy.hpp"
 
 namespace stagecraft {

@@ -4,15 +4,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/app/common/given_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/progress.hpp"
 #include "sim/app/common/temporary_folder.hpp"
+#include "sim/app/run/given_run.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/base/process/worker_pool.hpp"
-#include "sim/base/schema.hpp"
-#include "sim/study/compare.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/study/compare/compare.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/validate/run_accuracy.hpp"
 

@@ -4,11 +4,11 @@
 
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/app/common/prepare_real_run.hpp"
+#include "sim/app/run/prepare_real_run.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/plan_format/uniform_plan.hpp"
-#include "sim/study/plan_notes.hpp"
-#include "sim/study/plan_scenario.hpp"
+#include "sim/study/compare/plan_notes.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
 
 namespace stagecraft {

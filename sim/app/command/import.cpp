@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
-#include "sim/app/common/model_summary.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/schedule_text.hpp"
-#include "sim/base/file.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/app/run/given_study.hpp"
+#include "sim/app/run/model_summary.hpp"
+#include "sim/base/format/schema.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/measurements.hpp"

@@ -9,11 +9,11 @@
 #include <iostream>
 #include <set>
 
-#include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/progress.hpp"
-#include "sim/base/confinement.hpp"
+#include "sim/app/run/given_study.hpp"
+#include "sim/base/system/confinement.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/input_files.hpp"
 

@@ -7,7 +7,7 @@
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/collective/algorithm.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/replay/engines.hpp"
@@ -17,7 +17,7 @@
 #include "sim/strategy/strategy.hpp"
 #include "sim/study/take_config.hpp"
 #include "sim/workload/config/config_format.hpp"
-#include "sim/workload/token_dispatcher.hpp"
+#include "sim/workload/training/token_dispatcher.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 

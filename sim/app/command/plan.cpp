@@ -1,15 +1,15 @@
 // stagecraft plan: one split of one model on one platform, as a plan file.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/common/given_run.hpp"
-#include "sim/app/common/infeasible_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/base/clock.hpp"
-#include "sim/plan/estimate.hpp"
+#include "sim/app/run/given_run.hpp"
+#include "sim/app/run/infeasible_run.hpp"
+#include "sim/base/system/clock.hpp"
+#include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan_format/plan_file.hpp"
 #include "sim/report/table.hpp"
 #include "sim/schedule/pace.hpp"
-#include "sim/study/plan_scenario.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 
 namespace stagecraft {
 namespace {

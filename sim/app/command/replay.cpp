@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/app/common/given_run.hpp"
-#include "sim/app/common/infeasible_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
+#include "sim/app/run/given_run.hpp"
+#include "sim/app/run/infeasible_run.hpp"
 #include "sim/base/count_of.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/memory_report.hpp"
 #include "sim/result/setting_json.hpp"
-#include "sim/study/compare.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/study/compare/compare.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "sim/timeline/device_names.hpp"
 
 namespace stagecraft {

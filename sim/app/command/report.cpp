@@ -7,7 +7,7 @@
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/page/documents.hpp"

@@ -8,13 +8,13 @@
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/schedule_text.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/base/units.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/schedule/place.hpp"
-#include "sim/study/measure_graph.hpp"
+#include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "sim/app/common/given_run.hpp"
-#include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
-#include "sim/app/common/model_summary.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/app/common/plan_ranks.hpp"
 #include "sim/app/common/program.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/app/run/given_run.hpp"
+#include "sim/app/run/given_study.hpp"
+#include "sim/app/run/model_summary.hpp"
+#include "sim/app/run/plan_ranks.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/route.hpp"

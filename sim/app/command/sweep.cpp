@@ -6,15 +6,15 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/point_lines.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/progress.hpp"
 #include "sim/app/common/workers.hpp"
-#include "sim/base/interrupt.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/app/run/given_study.hpp"
+#include "sim/base/format/schema.hpp"
+#include "sim/base/system/interrupt.hpp"
 #include "sim/report/table.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 #include "sim/sweep/space/plain_digits.hpp"

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "sim/app/common/given_run.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/app/run/given_run.hpp"
+#include "sim/base/format/schema.hpp"
 #include "sim/report/table.hpp"
-#include "sim/study/plan_notes.hpp"
-#include "sim/study/plan_scenario.hpp"
-#include "sim/study/prepare.hpp"
+#include "sim/study/compare/plan_notes.hpp"
+#include "sim/study/compare/prepare.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
 
 #include "calibrate/pipeline/executor.hpp"
 #include "calibrate/pipeline/training.hpp"

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/progress.hpp"
-#include "sim/base/file.hpp"
+#include "sim/app/run/given_study.hpp"
 #include "sim/base/process/worker_pool.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/validation_charts.hpp"

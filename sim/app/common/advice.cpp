@@ -9,8 +9,8 @@
 
 #include "sim/app/common/kinds_of_file.hpp"
 #include "sim/app/common/program.hpp"
-#include "sim/base/command.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/command.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/study/node_shorthand.hpp"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/common/output.hpp"
-#include "sim/base/schema.hpp"
+#include "sim/base/format/schema.hpp"
 
 #include "calibrate/fit/blocks.hpp"
 #include "calibrate/fit/residual_plot.hpp"

@@ -9,9 +9,9 @@
 
 #include "sim/app/common/advice.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/base/command.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/command.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "sim/app/common/program.hpp"
-#include "sim/base/command.hpp"
+#include "sim/base/system/command.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/study/inputs.hpp"
 

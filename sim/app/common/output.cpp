@@ -10,8 +10,8 @@
 #include <iostream>
 
 #include "sim/app/common/program.hpp"
-#include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/report/page/documents.hpp"
 #include "sim/report/terminal.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/app/common/flags.hpp"
-#include "sim/base/figure.hpp"
+#include "sim/base/system/figure.hpp"
 #include "sim/report/table.hpp"
 
 namespace stagecraft {

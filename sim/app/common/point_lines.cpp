@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
 
 namespace stagecraft {

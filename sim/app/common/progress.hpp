@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "sim/base/clock.hpp"
+#include "sim/base/system/clock.hpp"
 
 namespace stagecraft {
 

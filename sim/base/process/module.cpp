@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "sim/base/program_places.hpp"
+#include "sim/base/system/program_places.hpp"
 
 namespace stagecraft {
 namespace {

@@ -20,7 +20,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/base/interrupt.hpp"
+#include "sim/base/system/interrupt.hpp"
 
 namespace stagecraft {
 namespace {

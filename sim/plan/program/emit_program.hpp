@@ -7,7 +7,7 @@
 
 #include "sim/plan/program/program.hpp"
 #include "sim/plan/program/shared_letters.hpp"
-#include "sim/workload/sharding.hpp"
+#include "sim/workload/training/sharding.hpp"
 
 namespace stagecraft {
 

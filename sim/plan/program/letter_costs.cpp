@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/plan/program/operator_placements.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "sim/collective/dispatch.hpp"
 #include "sim/plan/program/operator_placements.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "sim/workload/context.hpp"
-#include "sim/workload/experts.hpp"
-#include "sim/workload/tensor_rule.hpp"
+#include "sim/workload/training/context.hpp"
+#include "sim/workload/training/experts.hpp"
+#include "sim/workload/training/tensor_rule.hpp"
 
 namespace stagecraft {
 

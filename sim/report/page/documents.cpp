@@ -10,7 +10,7 @@
 #include <map>
 
 #include "sim/base/error.hpp"
-#include "sim/base/json.hpp"
+#include "sim/base/format/json.hpp"
 #include "sim/base/limits.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"

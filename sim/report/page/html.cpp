@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "sim/base/digest.hpp"
+#include "sim/base/system/digest.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/report/page/assets.hpp"

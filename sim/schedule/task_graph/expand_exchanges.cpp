@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/base/end_of_equals.hpp"
+#include "sim/base/format/end_of_equals.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/collective/group_ways.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"

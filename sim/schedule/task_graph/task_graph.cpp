@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/base/end_of_equals.hpp"
-#include "sim/plan/communicators.hpp"
+#include "sim/base/format/end_of_equals.hpp"
+#include "sim/plan/stage_cost/communicators.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 

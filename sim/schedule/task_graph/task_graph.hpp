@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/plan/loading.hpp"
+#include "sim/plan/stage_cost/loading.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {

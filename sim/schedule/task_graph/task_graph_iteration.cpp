@@ -5,7 +5,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
-#include "sim/plan/communicators.hpp"
+#include "sim/plan/stage_cost/communicators.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 #include "sim/schedule/task_graph/work_of_flow.hpp"
 

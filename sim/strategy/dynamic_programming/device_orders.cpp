@@ -5,7 +5,7 @@
 #include <map>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/problem_memo.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
 
 namespace stagecraft {
 namespace {

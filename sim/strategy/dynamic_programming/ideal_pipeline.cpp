@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/estimate.hpp"
-#include "sim/plan/shares.hpp"
+#include "sim/plan/estimate/estimate.hpp"
+#include "sim/plan/estimate/shares.hpp"
 #include "sim/strategy/dynamic_programming/stage_borders.hpp"
 
 namespace stagecraft {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sim/plan/device_classes.hpp"
-#include "sim/plan/plan_request.hpp"
+#include "sim/plan/estimate/plan_request.hpp"
 #include "sim/strategy/dynamic_programming/antichains.hpp"
 
 namespace stagecraft {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/estimate.hpp"
-#include "sim/plan/shares.hpp"
+#include "sim/plan/estimate/estimate.hpp"
+#include "sim/plan/estimate/shares.hpp"
 #include "sim/strategy/dynamic_programming/stage_borders.hpp"
 
 namespace stagecraft {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/plan/plan_request.hpp"
+#include "sim/plan/estimate/plan_request.hpp"
 #include "sim/strategy/dynamic_programming/antichains.hpp"
 
 namespace stagecraft {

@@ -9,8 +9,8 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
-#include "sim/plan/shares.hpp"
-#include "sim/plan/tensor_parallel.hpp"
+#include "sim/plan/estimate/shares.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {

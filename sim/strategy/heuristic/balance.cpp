@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/plan/shares.hpp"
+#include "sim/plan/estimate/shares.hpp"
 
 namespace stagecraft {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
-#include "sim/plan/shares.hpp"
-#include "sim/plan/tensor_parallel.hpp"
+#include "sim/plan/estimate/shares.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
 #include "sim/strategy/heuristic/placements.hpp"

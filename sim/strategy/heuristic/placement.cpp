@@ -7,8 +7,8 @@
 #include <set>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/shares.hpp"
-#include "sim/plan/stream_times.hpp"
+#include "sim/plan/estimate/shares.hpp"
+#include "sim/plan/stage_cost/stream_times.hpp"
 
 namespace stagecraft {
 

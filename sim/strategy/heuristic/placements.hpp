@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "sim/plan/plan_request.hpp"
+#include "sim/plan/estimate/plan_request.hpp"
 
 namespace stagecraft {
 

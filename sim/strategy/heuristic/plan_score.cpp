@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/strategy/heuristic/plan_score.hpp"
 
-#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate/check_plan.hpp"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/base/improves.hpp"
-#include "sim/plan/plan_request.hpp"
+#include "sim/plan/estimate/plan_request.hpp"
 
 namespace stagecraft {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <memory>
 
-#include "sim/study/compare.hpp"
-#include "sim/study/confidence.hpp"
-#include "sim/study/replay_prepared.hpp"
+#include "sim/study/compare/compare.hpp"
+#include "sim/study/compare/confidence.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 
 namespace stagecraft {
 namespace {

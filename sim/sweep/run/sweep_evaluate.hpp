@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/study/input_files.hpp"
+#include "sim/study/planning/schedule_counts.hpp"
 #include "sim/study/scenario.hpp"
-#include "sim/study/schedule_counts.hpp"
 #include "sim/sweep/space/sweep.hpp"
 #include "sim/sweep/store/sweep_row.hpp"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/report/page/sweep_page.hpp"
-#include "sim/study/compare.hpp"
+#include "sim/report/page/sweep/sweep_page.hpp"
+#include "sim/study/compare/compare.hpp"
 
 namespace stagecraft {
 

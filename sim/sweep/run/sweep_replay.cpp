@@ -7,11 +7,11 @@
 #include <limits>
 #include <map>
 
-#include "sim/base/file.hpp"
-#include "sim/study/compare.hpp"
-#include "sim/study/confidence.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/study/compare/compare.hpp"
+#include "sim/study/compare/confidence.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/read_schedules.hpp"
-#include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
 

@@ -8,9 +8,9 @@
 #include <optional>
 #include <span>
 
-#include "sim/base/clock.hpp"
-#include "sim/base/file.hpp"
 #include "sim/base/process/worker_pool.hpp"
+#include "sim/base/system/clock.hpp"
+#include "sim/base/system/file.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/base/clock.hpp"
+#include "sim/base/system/clock.hpp"
 
 namespace stagecraft {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 
 namespace stagecraft {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sim/base/yaml.hpp"
-#include "sim/report/page/sweep_scale.hpp"
+#include "sim/base/format/yaml.hpp"
+#include "sim/report/page/sweep/sweep_scale.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 
 namespace stagecraft {
 namespace {

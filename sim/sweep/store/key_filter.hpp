@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "sim/base/digest.hpp"
+#include "sim/base/system/digest.hpp"
 
 namespace stagecraft {
 

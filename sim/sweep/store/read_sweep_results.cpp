@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "sim/report/page/sweep_scale.hpp"
+#include "sim/report/page/sweep/sweep_scale.hpp"
 #include "sim/sweep/space/sweep_condition.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
 #include "sim/sweep/store/axis_names.hpp"

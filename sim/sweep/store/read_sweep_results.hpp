@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/report/page/sweep_page.hpp"
+#include "sim/report/page/sweep/sweep_page.hpp"
 #include "sim/sweep/store/sweep_store.hpp"
 
 namespace stagecraft {

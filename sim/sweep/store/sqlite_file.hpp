@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/digest.hpp"
+#include "sim/base/system/digest.hpp"
 
 struct sqlite3; // SQLite's own type, which no caller sees
 struct sqlite3_stmt;

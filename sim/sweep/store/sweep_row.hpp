@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/base/digest.hpp"
+#include "sim/base/system/digest.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
 
 namespace stagecraft {

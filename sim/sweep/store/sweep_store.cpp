@@ -10,7 +10,7 @@
 #include <fstream>
 #include <span>
 
-#include "sim/report/page/sweep_page.hpp"
+#include "sim/report/page/sweep/sweep_page.hpp"
 #include "sim/sweep/store/sweep_tables.hpp"
 
 namespace stagecraft {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/digest.hpp"
+#include "sim/base/system/digest.hpp"
 #include "sim/sweep/space/sweep_goal.hpp"
 #include "sim/sweep/store/key_filter.hpp"
 #include "sim/sweep/store/sweep_row.hpp"

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "sim/base/process/worker_pool.hpp"
-#include "sim/study/compare.hpp"
+#include "sim/study/compare/compare.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/input_files.hpp"
-#include "sim/study/replay_prepared.hpp"
 #include "sim/timeline/memory.hpp"
 #include "sim/validate/truth/pass_spans.hpp"
 #include "sim/workload/model_flops.hpp"

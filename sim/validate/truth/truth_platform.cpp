@@ -5,7 +5,7 @@
 #include <cctype>
 #include <set>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/study/inputs.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 

@@ -8,8 +8,8 @@
 #include <limits>
 #include <set>
 
-#include "sim/base/csv.hpp"
-#include "sim/base/file.hpp"
+#include "sim/base/format/csv.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/truth_metrics.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/study/inputs.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 

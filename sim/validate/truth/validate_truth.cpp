@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/study/take_config.hpp"
 #include "sim/validate/truth/baselines.hpp"
 #include "sim/validate/truth/intervals.hpp"

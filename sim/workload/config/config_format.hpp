@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "sim/base/yaml.hpp"
-#include "sim/workload/training.hpp"
+#include "sim/base/format/yaml.hpp"
+#include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "sim/base/file.hpp"
+#include "sim/base/format/toml.hpp"
 #include "sim/base/named_table.hpp"
-#include "sim/base/toml.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/config_format.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim/workload/config/megatron_arguments.hpp"
-#include "sim/workload/pipeline_layout.hpp"
+#include "sim/workload/training/pipeline_layout.hpp"
 
 namespace stagecraft {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/base/csv.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/workload/config/config_format.hpp"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/json.hpp"
+#include "sim/base/format/json.hpp"
 #include "sim/workload/import/import.hpp"
 
 namespace stagecraft::hugging_face {

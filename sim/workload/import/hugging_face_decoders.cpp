@@ -6,9 +6,9 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/workload/experts.hpp"
 #include "sim/workload/import/decoder.hpp"
 #include "sim/workload/import/hugging_face.hpp"
+#include "sim/workload/training/experts.hpp"
 
 namespace stagecraft::hugging_face {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/base/file.hpp"
-#include "sim/base/json.hpp"
+#include "sim/base/format/json.hpp"
+#include "sim/base/system/file.hpp"
 
 namespace stagecraft {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 #include "sim/workload/model_graph.hpp"
 
 namespace stagecraft {

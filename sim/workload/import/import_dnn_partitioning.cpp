@@ -10,9 +10,9 @@
 #include <optional>
 #include <set>
 
+#include "sim/base/format/json.hpp"
+#include "sim/base/format/physical_ranges.hpp"
 #include "sim/base/improves.hpp"
-#include "sim/base/json.hpp"
-#include "sim/base/physical_ranges.hpp"
 #include "sim/workload/import/import.hpp"
 
 namespace stagecraft {

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/base/physical_ranges.hpp"
+#include "sim/base/format/physical_ranges.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/import/pipedream.hpp"

@@ -8,9 +8,9 @@
 #include <limits>
 #include <map>
 
+#include "sim/base/format/json.hpp"
+#include "sim/base/format/physical_ranges.hpp"
 #include "sim/base/improves.hpp"
-#include "sim/base/json.hpp"
-#include "sim/base/physical_ranges.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/import/import.hpp"
 

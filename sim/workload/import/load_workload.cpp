@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/count_of.hpp"
-#include "sim/base/physical_ranges.hpp"
+#include "sim/base/format/physical_ranges.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/import/import.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/yaml.hpp"
+#include "sim/base/format/yaml.hpp"
 
 namespace stagecraft {
 

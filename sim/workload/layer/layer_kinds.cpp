@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/workload/experts.hpp"
 #include "sim/workload/layer/expert_layers.hpp"
 #include "sim/workload/layer/latent_attention.hpp"
 #include "sim/workload/layer/layer_costs.hpp"
@@ -15,6 +14,7 @@
 #include "sim/workload/layer/layer_signatures.hpp"
 #include "sim/workload/layer/layers.hpp"
 #include "sim/workload/layer/sequence_layers.hpp"
+#include "sim/workload/training/experts.hpp"
 
 namespace stagecraft {
 namespace {

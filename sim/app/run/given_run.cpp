@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/run/given_run.hpp"
+
+#include "sim/app/common/output.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/plan_format/plan_formats.hpp"
+#include "sim/study/compare/prepare.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
+#include "sim/study/planning/plan_scenario.hpp"
+
+namespace stagecraft {
+
+void add_plan_flags(Flags& flags, RunOptions& options) {
+  flags.add("--strategy", &options.strategy, "the strategy that makes the plan, see `list strategies`");
+  flags.add("--plan", &options.plan, "a plan file, in any form, instead of a strategy", {.name = "FILE"});
+  add_plan_format_flag(flags, options.plan_format);
+}
+
+void add_plan_format_flag(Flags& flags, std::string& format) {
+  flags.add("--plan-format", &format, "form of the plan file, where its content does not tell it", {.name = "NAME"});
+}
+
+void add_run_schedule_flag(Flags& flags, std::string& schedule, bool required) {
+  flags.add("--schedule", &schedule, "a name, see `list schedules`, or a file: .csv", {.required = required});
+}
+
+void add_memory_schedule_flag(Flags& flags, std::string& schedule) {
+  flags.add("--schedule", &schedule, "the schedule under which the plan must fit into memory (default 1f1b)");
+}
+
+void GivenPlan::put_into(Scenario& scenario) const {
+  scenario.strategy = strategy;
+  scenario.plan = strategy == nullptr ? &plan : nullptr;
+}
+
+GivenPlan given_plan(const RunOptions& options, const Study& study) {
+  if (options.strategy.empty() == options.plan.empty()) {
+    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
+  }
+  if (options.strategy.empty()) {
+    return {nullptr, load_plan(options.plan, options.plan_format, *study.model, study.platform)};
+  }
+  return {&find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0}), {}};
+}
+
+std::optional<ScheduleFile> given_orders(const std::string& name) {
+  if (!name.ends_with(".csv")) {
+    return std::nullopt;
+  }
+  return read_schedule(read_file(name), name);
+}
+
+const ScheduleRow& given_schedule(const std::string& name) {
+  return find_by_name(schedules(), name.empty() ? "1f1b" : name, "schedule", {"--schedule", 0, 0});
+}
+
+void add_given_files(const RunOptions& options, std::vector<std::string>& inputs) {
+  if (!options.plan.empty()) {
+    inputs.push_back(options.plan);
+  }
+  if (options.schedule.ends_with(".csv")) {
+    inputs.push_back(options.schedule);
+  }
+}
+
+void remark_note(const std::string& note) {
+  if (!note.empty()) {
+    remark("note: " + note + "\n");
+  }
+}
+
+Prepared replay_given(const RunOptions& options, const Study& study) {
+  const std::optional<ScheduleFile> orders = given_orders(options.schedule);
+  const GivenPlan given = given_plan(options, study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  Scenario scenario{.schedule = orders ? nullptr : &given_schedule(options.schedule),
+                    .orders = orders ? &orders->schedule : nullptr};
+  given.put_into(scenario);
+  scenario.micro_batches = choose_micro_batches(memo, scenario);
+  std::vector<Prepared> prepared = prepare(memo, {scenario});
+  if (orders && !orders->defects.empty()) { // the simulator never sees the file's messages
+    Prepared& broken = prepared.front();
+    broken = {.run = broken.run};
+    broken.run.why_not = "the schedule cannot run: " + join(schedule_defects(*orders), "; ");
+  }
+  replay(memo.costs, prepared);
+  return std::move(prepared.front());
+}
+
+} // namespace stagecraft

@@ -1,0 +1,55 @@
+// The run that --strategy or --plan and --schedule describe, for replay, explain, execute, train and export.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "sim/app/run/given_study.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
+#include "sim/study/scenario.hpp"
+
+namespace stagecraft {
+
+/// The values of --strategy, --plan, --plan-format and --schedule.
+struct RunOptions {
+  std::string strategy, plan, plan_format;
+  std::string schedule; ///< a name, or a .csv file
+};
+
+/// --strategy, --plan and --plan-format.
+void add_plan_flags(Flags& flags, RunOptions& options);
+void add_plan_format_flag(Flags& flags, std::string& format);
+/// --schedule of a run: a name or a file.
+void add_run_schedule_flag(Flags& flags, std::string& schedule, bool required = true);
+/// --schedule of a plan: the schedule under which the plan must fit memory.
+void add_memory_schedule_flag(Flags& flags, std::string& schedule);
+
+/// The strategy or plan that --strategy or --plan gives.
+struct GivenPlan {
+  const StrategyRow* strategy = nullptr; ///< null: the plan is from a file
+  Plan plan;                             ///< from the file
+
+  /// Puts it into the scenario, which must not outlive it.
+  void put_into(Scenario& scenario) const;
+};
+
+/// Reads --strategy or --plan, whichever is given; InputError where both or neither are.
+GivenPlan given_plan(const RunOptions& options, const Study& study);
+
+/// The orders of a schedule file, where `name` is one (.csv).
+std::optional<ScheduleFile> given_orders(const std::string& name);
+
+/// The schedule with this name; 1f1b where the name is empty, since a plan without a schedule follows the memory rules
+/// of 1f1b.
+const ScheduleRow& given_schedule(const std::string& name);
+
+/// Adds the files of --plan and --schedule to those that a study read.
+void add_given_files(const RunOptions& options, std::vector<std::string>& inputs);
+
+/// Says on stderr what a reader must know of the plan; nothing for "".
+void remark_note(const std::string& note);
+
+/// The run that --strategy or --plan and --schedule ask for, replayed; or why it is not feasible.
+Prepared replay_given(const RunOptions& options, const Study& study);
+
+} // namespace stagecraft

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/run/given_study.hpp"
+
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/program.hpp"
+#include "sim/app/run/assumptions.hpp"
+#include "sim/app/run/save_study.hpp"
+#include "sim/base/format/physical_ranges.hpp"
+#include "sim/base/named_table.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/base/units.hpp"
+
+namespace stagecraft {
+
+void add_setting_flags(Flags& flags, SettingOptions& options) {
+  flags.add("--set", &options.set, "set a key of the study, as training.global_batch=64; may be repeated",
+            {.name = "KEY=VALUE"});
+  flags.add("--engine", &options.engine, "simgrid, simgrid-full or analytic", {.name = "NAME"});
+  flags.add("--detail", &options.detail, "which exchanges of tensor-parallel groups are tasks: auto, all or blocks",
+            {.name = "NAME"});
+  flags.add("--unfold", &options.unfold,
+            "simulate every device, also where some are alike and one could stand for them");
+  flags.add("--per-device", &options.per_device, "list the figures of each device, also of more than 64");
+  flags.add("--cost-model", &options.cost_model, join({"auto", join(names_of(cost_models()))}), {.name = "NAME"});
+  flags.add("--seed", &options.seed, "seed of the strategies that draw random numbers", {.name = "N"});
+}
+
+void add_confidence_flag(Flags& flags, SettingOptions& options) {
+  flags.add("--confidence", &options.confidence, "draw the cost model's errors N times (100 where no N is given)",
+            {.name = "N", .alone = "100"});
+}
+
+void add_reading_flags(Flags& flags, ModelReading& options) {
+  flags.add("--dim", &options.dimensions, "size of a symbolic dimension, as batch=8; may be repeated",
+            {.name = "NAME=N"});
+  flags.add("--cost-scale", &options.cost_scale, "multiply the costs of a file's edges by this", {.name = "X"});
+  flags.add("--seq", &options.sequence, "tokens of a sequence, for a config.json of Hugging Face",
+            {.name = "N", .check = whole_number(1, kMostSequence)});
+  flags.add("--lora", &options.lora, "train adapters of this rank beside each block's products, and nothing else",
+            {.name = "R", .check = whole_number(1, kMostLora)});
+}
+
+void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional& positional) {
+  constexpr int kMostDevices = 100'000, kMostMicroBatches = 1 << 24;
+  flags.add(positional.name, &options.model, positional.help, {.required = positional.required});
+  flags.add("--platform", &options.platform,
+            "a name in platforms/, or a file; without it, the devices that MODEL brings along", {.name = "P"});
+  flags.add("--devices", &options.devices, "instead of a platform: N devices like the one the model was profiled on",
+            {.name = "N", .check = whole_number(1, kMostDevices)});
+  flags.add("--bandwidth", &options.bandwidth, "with --devices: bandwidth of each device's own link",
+            {.name = "'B/s'"});
+  flags.add("--latency", &options.latency, "with --devices: latency between two devices", {.name = "T"});
+  flags.add("--memory", &options.memory, "with --devices: memory of each device", {.name = "M"});
+  const Check one_number = either(one_of({"auto"}), whole_number(1, kMostMicroBatches));
+  if (positional.several_micro_batches) {
+    flags.add("--micro-batches", &options.micro_batches,
+              "numbers of micro-batches to try, as 8,16; auto: all divisors of the batch up to 64",
+              {.name = "M,…|auto", .check = each_of(one_number)});
+  } else {
+    flags.add("--micro-batches", &options.micro_batches,
+              "number of micro-batches; auto: the divisor of the batch, up to 64, with the least estimate",
+              {.name = "M|auto", .check = one_number});
+  }
+  add_reading_flags(flags, options.reading);
+}
+
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
+  std::vector<Setting> settings;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw InputError({"--set " + text, 0, 0}, "not of the form KEY=VALUE; allowed: training.global_batch=64");
+    }
+    settings.push_back({text.substr(0, equals), text.substr(equals + 1)});
+  }
+  return settings;
+}
+
+std::vector<Setting> settings_of(const SettingOptions& options) {
+  std::vector<Setting> settings = parse_settings(options.set);
+  for (const auto& [key, value] : {std::pair{"engine", options.engine},
+                                   {"detail", options.detail},
+                                   {"cost_model", options.cost_model},
+                                   {"seed", options.seed},
+                                   {"confidence", options.confidence}}) {
+    if (!value.empty()) {
+      settings.push_back({key, value});
+    }
+  }
+  for (const auto& [key, given] : {std::pair{"unfold", options.unfold}, {"per_device", options.per_device}}) {
+    if (given) {
+      settings.push_back({key, "true"});
+    }
+  }
+  return settings;
+}
+
+std::vector<Setting> settings_of(const SettingOptions& options, const ModelOptions& model) {
+  std::vector<Setting> settings = settings_of(options);
+  if (!model.micro_batches.empty()) {
+    const bool several = model.micro_batches.find(',') != std::string::npos;
+    settings.push_back({"training.micro_batches", several ? "[" + model.micro_batches + "]" : model.micro_batches});
+  }
+  return settings;
+}
+
+namespace {
+
+yaml::Node text_node(const std::string& text, const std::string& flag) {
+  return {.kind = yaml::Node::Kind::scalar, .text = text, .where = {flag, 0, 0}};
+}
+
+void add_entry(yaml::Node& map, const std::string& key, const std::string& value, const std::string& flag) {
+  if (!value.empty()) {
+    map.entries.push_back({key, {flag, 0, 0}, text_node(value, flag)});
+  }
+}
+
+} // namespace
+
+yaml::Node model_node(const std::string& model, const ModelReading& reading) {
+  yaml::Node name = text_node(model, "MODEL");
+  if (reading.dimensions.empty() && reading.cost_scale.empty() && reading.sequence == 0 && reading.lora == 0) {
+    return name;
+  }
+  yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = name.where};
+  mapping.entries.push_back({"file", name.where, name});
+  yaml::Node sizes{.kind = yaml::Node::Kind::map, .where = {"--dim", 0, 0}};
+  for (const Setting& size : parse_settings(reading.dimensions)) {
+    add_entry(sizes, size.key, size.value, "--dim");
+  }
+  mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
+  add_entry(mapping, "cost_scale", reading.cost_scale, "--cost-scale");
+  add_entry(mapping, "sequence", reading.sequence > 0 ? std::to_string(reading.sequence) : "", "--seq");
+  add_entry(mapping, "lora", reading.lora > 0 ? std::to_string(reading.lora) : "", "--lora");
+  return mapping;
+}
+
+ImportOptions import_options(const ModelReading& reading) {
+  ImportOptions options;
+  for (const std::string& text : reading.dimensions) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      throw InputError({"--dim " + text, 0, 0}, "not of the form NAME=N; allowed: batch=8");
+    }
+    constexpr int kMost = 1 << 30;
+    options.dimensions[text.substr(0, equals)] =
+        parse_integer(text.substr(equals + 1), 1, kMost, {"--dim " + text, 0, 0});
+  }
+  if (!reading.cost_scale.empty()) {
+    yaml::Node scale = text_node(reading.cost_scale, "--cost-scale");
+    options.cost_scale = yaml::number(scale, "cost_scale", physical::kFactor);
+  }
+  if (reading.sequence > 0) {
+    options.sequence = reading.sequence;
+  }
+  if (reading.lora > 0) {
+    options.lora = reading.lora;
+  }
+  return options;
+}
+
+Folders folders_of(const std::string& study_file) {
+  const std::filesystem::path folder = std::filesystem::path(study_file).parent_path();
+  return {folder.empty() ? "." : folder, shipped_folder()};
+}
+
+std::vector<std::string> inputs_of(const std::string& study_file, const InputFiles& files) {
+  std::vector<std::string> inputs;
+  if (!study_file.empty()) {
+    inputs.push_back(study_file);
+  }
+  for (const std::filesystem::path& file : files.asked()) {
+    inputs.push_back(input_name(file));
+  }
+  return inputs;
+}
+
+namespace {
+
+yaml::Node document_of(const ModelOptions& options) {
+  yaml::Node document = study_document(options.model, options.platform);
+  if (options.devices > 0) {
+    if (!options.platform.empty()) {
+      throw InputError({"--devices", 0, 0}, "given beside --platform; allowed: one of them");
+    }
+    yaml::Node star{.kind = yaml::Node::Kind::map, .where = {"--devices", 0, 0}};
+    add_entry(star, "devices", std::to_string(options.devices), "--devices");
+    add_entry(star, "bandwidth", options.bandwidth, "--bandwidth");
+    add_entry(star, "latency", options.latency, "--latency");
+    add_entry(star, "memory", options.memory, "--memory");
+    document.entries.push_back({"platform", star.where, std::move(star)});
+  }
+  document.entries.front().value = model_node(options.model, options.reading);
+  return document;
+}
+
+GivenStudy study_of(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
+                    Purpose purpose) {
+  InputFiles files;
+  Folders folders = folders_of(file);
+  folders.files = &files;
+  Study study = load_study(document, folders, settings, purpose);
+  for (const std::string& what : study.training.unheeded) {
+    remark("note: " + study.training.config + " asks for " + what + ", which is not taken over\n");
+  }
+  return {std::move(study), inputs_of(file, files)};
+}
+
+} // namespace
+
+GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose) {
+  return study_of(yaml::load(file), file, settings, purpose);
+}
+
+std::string plain_training_note(const Study& study, const std::vector<Setting>& settings) {
+  const bool given = std::any_of(settings.begin(), settings.end(),
+                                 [](const Setting& setting) { return setting.key.starts_with("training"); });
+  if (given || !study.model->profiles.empty() || study.model->memory_given) {
+    return "";
+  }
+  return "nobody says how it is trained, so: " + std::to_string(study.training.global_batch) + " sample in " +
+         std::string(row_of(study.training.precision).name) + " with " + std::string(study.training.optimizer->name) +
+         "; --micro-batches 16 --set training='{global_batch: 64, precision: bf16, optimizer: adam}' says otherwise";
+}
+
+GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings, Purpose purpose) {
+  return study_of(document_of(options), "", settings, purpose);
+}
+
+namespace {
+
+// A study is a YAML file that names a model. Nothing where the name is of something else.
+std::optional<yaml::Node> read_study(const std::string& name) {
+  if (!name.ends_with(".yaml") || !std::filesystem::exists(name)) {
+    return std::nullopt;
+  }
+  yaml::Node document = yaml::load(name);
+  return document.find("model") != nullptr ? std::optional(std::move(document)) : std::nullopt;
+}
+
+} // namespace
+
+bool is_study(const std::string& name) { return read_study(name).has_value(); }
+
+namespace {
+
+// Flags that describe a model do not stand beside a study.
+void refuse_model_flags(const ModelOptions& options) {
+  const ModelReading& reading = options.reading;
+  for (const auto& [flag, given] : {std::pair{"--platform", !options.platform.empty()},
+                                    {"--devices", options.devices > 0},
+                                    {"--bandwidth", !options.bandwidth.empty()},
+                                    {"--latency", !options.latency.empty()},
+                                    {"--memory", !options.memory.empty()},
+                                    {"--dim", !reading.dimensions.empty()},
+                                    {"--cost-scale", !reading.cost_scale.empty()},
+                                    {"--seq", reading.sequence > 0},
+                                    {"--lora", reading.lora > 0}}) {
+    if (given) {
+      throw InputError({flag, 0, 0}, "'" + options.model +
+                                         "' is a study, which names its model and platform; allowed: --set model=M, "
+                                         "--set platform=P, or a model instead of the study");
+    }
+  }
+}
+
+// What the study of a model assumes. Files that the model and the platform are read from are kept in `folders`.
+std::vector<Setting> assumptions_of(const yaml::Node& document, const Folders& folders,
+                                    const std::vector<Setting>& settings) {
+  std::vector<Setting> of_inputs; // the rest may not fit together before the assumptions are made
+  std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_inputs), [](const Setting& setting) {
+    return setting.key.starts_with("model") || setting.key.starts_with("platform");
+  });
+  const Study study = load_study(document, folders, of_inputs);
+  return assumptions_for(*study.model, study.platform, settings);
+}
+
+void save_study(const std::string& file, const yaml::Node& document, const std::vector<Setting>& settings,
+                const Folders& folders) {
+  const std::string text = study_text(document, settings, folders, file);
+  load_study(yaml::parse(text, file), folders_of(file), {}, Purpose::comparison); // it says what is meant, or throws
+  write_file(file, text);
+}
+
+} // namespace
+
+GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings, const std::string& save) {
+  const std::optional<yaml::Node> study = read_study(options.model);
+  if (study) {
+    refuse_model_flags(options);
+  }
+  const yaml::Node document = study ? *study : document_of(options);
+  const std::string file = study ? options.model : "";
+  std::vector<Setting> all;
+  if (!study) {
+    InputFiles files;
+    Folders folders = folders_of(file);
+    folders.files = &files;
+    all = assumptions_of(document, folders, settings);
+  }
+  const std::vector<Setting> assumed = all;
+  all.insert(all.end(), settings.begin(), settings.end());
+  if (!save.empty()) {
+    keep_inputs(save, {options.model});
+    save_study(save, document, all, folders_of(file));
+  }
+  GivenStudy given = study_of(document, file, all, Purpose::comparison);
+  given.assumed = assumed;
+  return given;
+}
+
+} // namespace stagecraft

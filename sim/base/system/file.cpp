@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/system/file.hpp"
+
+#include <algorithm>
+#include <fstream>
+
+#include "sim/base/system/file_writer.hpp"
+
+namespace stagecraft {
+
+std::string read_file(const std::filesystem::path& path, int most) {
+  constexpr std::uintmax_t kMebibyte = std::uintmax_t{1} << 20U;
+  const Where where{path.string(), 0, 0};
+  std::error_code failure;
+  const std::filesystem::file_status status = std::filesystem::status(path, failure);
+  if (failure || !std::filesystem::exists(status)) {
+    throw InputError(where, "no such file");
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    throw InputError(where, "not a regular file");
+  }
+  const std::uintmax_t size = std::filesystem::file_size(path, failure);
+  if (failure || size > most * kMebibyte) {
+    throw InputError(where, "too large; allowed: at most " + std::to_string(most) + " MiB");
+  }
+  std::string text(size, '\0');
+  std::ifstream in(path, std::ios::binary);
+  if (!in.read(text.data(), static_cast<std::streamsize>(size))) {
+    throw InputError(where, "cannot be read");
+  }
+  return text;
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  FileWriter file(path);
+  file.add(text);
+  file.finish();
+}
+
+std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
+                                            bool (*accepts)(const std::filesystem::path& file)) {
+  std::vector<std::filesystem::path> files;
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, failure)) {
+      files.push_back(entry.path());
+    }
+  } else {
+    files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  std::erase_if(files, [&](const std::filesystem::path& file) { return !accepts(file); });
+  return files;
+}
+
+} // namespace stagecraft

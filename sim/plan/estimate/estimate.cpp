@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/estimate/estimate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/collective/algorithm.hpp"
+#include "sim/plan/estimate/steady_estimate.hpp"
+#include "sim/plan/stage_cost/communicators.hpp"
+#include "sim/plan/stage_cost/unit_waits.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Per device, the sum over its stages.
+std::map<DeviceId, Seconds> busy_by_device(const PlanCost& cost) {
+  std::map<DeviceId, Seconds> busy;
+  for (const StageCost& stage : cost.stages) {
+    for (const ReplicaCost& replica : stage.replicas) {
+      busy[replica.device] += replica.busy();
+    }
+  }
+  return busy;
+}
+
+// Devices of a stage with the same rank, at the same place of nodes that are alike: by their nodes.
+struct LikeDevices {
+  int rank = 0, place = 0;
+  std::map<int, DeviceId> in_node;
+};
+
+std::vector<LikeDevices> like_devices(const Problem& problem, const StageCost& stage) {
+  std::map<std::pair<int, int>, LikeDevices> alike;
+  for (std::size_t i = 0; i < stage.size(); ++i) {
+    const DeviceId device = stage.device(i);
+    const std::pair<int, int> key{stage.rank(i), problem.router.place_of(device)};
+    LikeDevices& devices = alike.try_emplace(key, LikeDevices{key.first, key.second, {}}).first->second;
+    devices.in_node.emplace(problem.platform.devices[device].node, device);
+  }
+  std::vector<LikeDevices> list;
+  for (auto& [key, devices] : alike) {
+    list.push_back(std::move(devices));
+  }
+  return list;
+}
+
+// Two different devices, of one group each, in one node and in two, where there are such: all others have routes like
+// theirs.
+std::vector<std::pair<DeviceId, DeviceId>> unlike_pairs(const LikeDevices& one, const LikeDevices& other) {
+  std::vector<std::pair<DeviceId, DeviceId>> pairs;
+  const auto& [node, device] = *one.in_node.begin();
+  const auto elsewhere = std::find_if(other.in_node.begin(), other.in_node.end(),
+                                      [at = node](const auto& entry) { return entry.first != at; });
+  if (elsewhere != other.in_node.end()) {
+    pairs.emplace_back(device, elsewhere->second);
+  } else if (one.in_node.size() > 1) {
+    pairs.emplace_back(one.in_node.rbegin()->second, other.in_node.begin()->second);
+  }
+  const auto together = std::find_if(one.in_node.begin(), one.in_node.end(), [&](const auto& entry) {
+    const auto found = other.in_node.find(entry.first);
+    return found != other.in_node.end() && found->second != entry.second;
+  });
+  if (together != one.in_node.end()) {
+    pairs.emplace_back(together->second, other.in_node.at(together->first));
+  }
+  return pairs;
+}
+
+} // namespace
+
+Seconds slowest_transfer(const Problem& problem, const StageCost& from, const StageCost& to, Bytes bytes) {
+  const std::vector<LikeDevices> senders = like_devices(problem, from), receivers = like_devices(problem, to);
+  Seconds worst;
+  for (const LikeDevices& sender : senders) {
+    for (const LikeDevices& receiver : receivers) {
+      const double part =
+          std::max(part_sent(from, sender.rank, to, receiver.rank), part_sent(to, receiver.rank, from, sender.rank));
+      if (part <= 0) {
+        continue;
+      }
+      for (const auto& [one, other] : unlike_pairs(sender, receiver)) {
+        worst = std::max(worst, problem.path(one, other).time(bytes * part));
+      }
+    }
+  }
+  return worst;
+}
+
+// What ranks of one number reduce among themselves, or, where replicas share states, reduce and gather.
+Seconds seconds_among(const Problem& problem, const StageCost& cost, const std::vector<DeviceId>& ranks, Bytes bytes) {
+  if (ranks.size() < 2 || bytes.value == 0) {
+    return Seconds{0};
+  }
+  const auto seconds_by = [&](CollectiveKind kind) {
+    if (problem.training.all_reduce == &kHopByHop) {
+      return seconds_of({kind, ring_of(ranks, problem.router), bytes});
+    }
+    const std::vector<Way> ways = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
+    return seconds_of(fastest_of(ways, bytes).flows, bytes);
+  };
+  if (cost.zero == Zero::none) {
+    return seconds_by(CollectiveKind::all_reduce);
+  }
+  // Gathered parameters have as many bytes as the gradients.
+  return (problem.training.sharding.gathers_units() ? Seconds{0} : seconds_by(CollectiveKind::all_gather)) +
+         (cost.shares_units() ? Seconds{0} : seconds_by(CollectiveKind::reduce_scatter));
+}
+
+Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
+  const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+  const auto replicas = static_cast<std::size_t>(cost.axes.expert_replicas());
+  const auto every = [&](std::size_t first, std::size_t step) {
+    std::vector<DeviceId> ranks;
+    for (std::size_t i = first; i < stage.devices.size(); i += step) {
+      ranks.push_back(stage.devices[i]);
+    }
+    return ranks;
+  };
+  Seconds slowest;
+  for (std::size_t rank = 0; rank < degree; ++rank) {
+    Seconds of_experts;
+    for (std::size_t replica = 0; replica < replicas && cost.expert_gradients.value > 0; ++replica) {
+      of_experts = std::max(of_experts, seconds_among(problem, cost, every(replica * degree + rank, replicas * degree),
+                                                      cost.expert_gradients));
+    }
+    slowest = std::max(slowest, seconds_among(problem, cost, every(rank, degree), cost.gradients) + of_experts);
+  }
+  return slowest + (cost.units.empty() ? Seconds{0} : wait_for_units(problem, stage, cost));
+}
+
+Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cost) {
+  Seconds worst;
+  for (const auto& [device, busy] : busy_by_device(cost)) {
+    worst = std::max(worst, busy);
+  }
+  for (std::size_t n = 0; n + 1 < plan.stages.size(); ++n) {
+    worst = std::max(worst, 2 * slowest_transfer(problem, cost.stages[n], cost.stages[n + 1], cost.cut[n]));
+  }
+  return worst;
+}
+
+Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanCost& cost) {
+  Seconds largest;
+  for (const auto& [device, busy] : busy_by_device(cost)) {
+    largest = std::max(largest, busy);
+  }
+  Seconds total;
+  Seconds reduce;
+  Seconds step;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    Seconds slowest;
+    for (const ReplicaCost& replica : cost.stages[s].replicas) {
+      slowest = std::max(slowest, replica.busy());
+      const Seconds of_host = replica.host != nullptr ? replica.host->seconds() : Seconds{0};
+      step = std::max(step, replica.norm + std::max(replica.optimizer, of_host));
+    }
+    total += slowest;
+    if (s + 1 < plan.stages.size()) {
+      total += 2 * slowest_transfer(problem, cost.stages[s], cost.stages[s + 1], cost.cut[s]);
+    }
+    reduce = std::max(reduce, seconds_to_reduce(problem, plan.stages[s], cost.stages[s]));
+  }
+  return (problem.micro_batches - 1) * largest + total + reduce + step;
+}
+
+std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan& plan, const PlanCost& cost,
+                                              const InFlight& in_flight, int versions) {
+  struct Need {
+    Bytes sum, largest;
+    int stage = 0;
+  };
+  std::map<DeviceId, Need> needs;
+  const int stages = static_cast<int>(plan.stages.size());
+  for (int s = 0; s < stages; ++s) {
+    for (const ReplicaCost& replica : cost.stages[s].replicas) {
+      const Bytes bytes = replica.memory.total(in_flight(s, stages), versions);
+      Need& need = needs[replica.device];
+      need.sum += bytes;
+      if (bytes > need.largest) {
+        need.largest = bytes;
+        need.stage = s;
+      }
+    }
+  }
+  const MemoryReserve& reserve = problem.training.memory;
+  std::map<DeviceId, int> communicators;
+  if (reserve.communicator.value > 0) {
+    communicators = communicators_of(cost, problem.training.clip_gradients, problem.training.sharding.on());
+  }
+  std::optional<MemoryShortage> worst;
+  for (const auto& [device, of_tensors] : needs) {
+    const Bytes need = reserve.with(of_tensors.sum, reserve.communicator * communicators[device]);
+    const Bytes have = reserve.with(problem.platform.type_of(device).memory, Bytes{0});
+    if (need > have && (!worst || need - have > worst->need - worst->have)) {
+      worst = MemoryShortage{device, of_tensors.stage, need, have};
+    }
+  }
+  return worst ? worst : host_shortage(problem, cost, in_flight);
+}
+
+std::optional<MemoryShortage> host_shortage(const Problem& problem, const PlanCost& cost, const InFlight& in_flight) {
+  if (!problem.training.offload.on()) {
+    return std::nullopt;
+  }
+  std::map<int, Bytes> needs; // by node
+  const int stages = static_cast<int>(cost.stages.size());
+  for (int s = 0; s < stages; ++s) {
+    const StageCost& stage = cost.stages[s];
+    const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+    for (std::size_t i = 0; i < stage.size(); ++i) {
+      const std::size_t simulated =
+          cost.fold ? static_cast<std::size_t>(cost.fold->stages[s].class_of[i / degree]) * degree + i % degree : i;
+      const StageMemory& memory = stage.replicas[simulated].memory;
+      needs[problem.platform.devices[stage.device(i)].node] +=
+          memory.host + memory.host_per_micro_batch * in_flight(s, stages);
+    }
+  }
+  std::optional<MemoryShortage> worst;
+  for (const auto& [node, need] : needs) {
+    const Bytes have = problem.platform.nodes[node].host.memory;
+    if (need > have && (!worst || need - have > worst->need - worst->have)) {
+      worst = MemoryShortage{.need = need, .have = have, .node = node};
+    }
+  }
+  return worst;
+}
+
+std::string to_text(const MemoryShortage& shortage, const Platform& platform) {
+  if (shortage.node >= 0) {
+    return "the host of '" + platform.nodes[shortage.node].name + "' needs " + to_text(shortage.need) +
+           " for what its devices leave to it, " + to_text(shortage.need - shortage.have) + " more than its " +
+           to_text(shortage.have);
+  }
+  return "stage " + std::to_string(shortage.stage) + " on '" + platform.devices[shortage.device].name + "' needs " +
+         to_text(shortage.need) + ", " + to_text(shortage.need - shortage.have) + " more than its " +
+         to_text(shortage.have);
+}
+
+} // namespace stagecraft

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/likeness/plan_likeness.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/collective/algorithm.hpp"
+#include "sim/collective/group_ways.hpp"
+#include "sim/collective/rank_map.hpp"
+#include "sim/plan/stage_cost/communicators.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Buffers that replicas of a stage exchange at a time by collectives of a kind, as task graphs have them.
+std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const Sharding& sharding) {
+  const bool gathers = kind == CollectiveKind::all_gather;
+  std::vector<Bytes> buffers;
+  for (const ShardUnit& unit : cost.shares_units() ? cost.units : std::vector<ShardUnit>{}) {
+    buffers.push_back(gathers ? unit.weights * unit.gathered : unit.gradients);
+  }
+  if (gathers && !sharding.gathers_units()) {
+    buffers.push_back(cost.replicas.front().memory.weights);
+  } else if (!gathers && !cost.shares_units()) {
+    buffers.push_back(cost.gradients);
+    for (const GradientBucket& bucket : cost.buckets) {
+      buffers.push_back(bucket.bytes);
+    }
+    if (cost.buckets.size() > 1) { // then never all at once
+      buffers.erase(buffers.begin());
+    }
+  }
+  return buffers;
+}
+
+// Lays out a plan as devices, links and what connects them.
+class Connections {
+public:
+  Connections(const Problem& problem, const Plan& plan, const PlanCost& cost)
+      : problem_(problem), plan_(plan), cost_(cost) {}
+
+  PlanLikeness make(bool clips_gradients) {
+    number_devices();
+    add_cells();
+    for (std::size_t edge = 0; edge < cost_.edges.size(); ++edge) {
+      connect(edge);
+    }
+    reduce();
+    if (clips_gradients) {
+      add_up_norms();
+    }
+    return std::move(made_);
+  }
+
+private:
+  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm, kHost };
+
+  void number_devices() {
+    number_.assign(problem_.platform.devices.size(), -1);
+    for (std::size_t s = 0; s < plan_.stages.size(); ++s) {
+      for (std::size_t i = 0; i < plan_.stages[s].devices.size(); ++i) {
+        const DeviceId device = plan_.stages[s].devices[i];
+        if (number_[device] < 0) {
+          number_[device] = static_cast<std::int32_t>(made_.likeness.devices.size());
+          made_.likeness.devices.push_back(mixed(kCell, static_cast<Colour>(problem_.type_index(device))));
+        }
+        const auto rank = static_cast<Colour>(i % static_cast<std::size_t>(plan_.stages[s].tensor_parallel));
+        Colour& colour = made_.likeness.devices[number_[device]];
+        colour = mixed(colour, mixed(static_cast<Colour>(s), rank));
+      }
+    }
+    for (const Link& link : problem_.platform.links) {
+      made_.likeness.links.push_back(mixed(kFlow, link.bandwidth.value));
+    }
+  }
+
+  // What the devices of a replica have in common with any others that lie to each other as they do: the times of what
+  // they exchange, and the links that it crosses.
+  struct Exchanges {
+    std::vector<DeviceId> devices;
+    Colour colour = 0;
+    std::vector<std::pair<LinkId, Colour>> links;
+  };
+
+  Exchanges exchanges_of(const std::vector<DeviceId>& devices_of_replica, const StageCost& cost) {
+    Exchanges made{devices_of_replica};
+    const Group group = group_of_devices(problem_, devices_of_replica);
+    for (const double figure : figures_of(group)) {
+      made.colour = mixed(made.colour, figure);
+    }
+    const GroupPasses& passes = *cost.groups.front().passes;
+    std::map<LinkId, Colour> links;
+    std::set<std::pair<CollectiveKind, double>> seen;
+    for (const GroupPass* pass :
+         {&passes.forward, &passes.backward, &passes.backward_input, &passes.recompute, &passes.terms}) {
+      for (const PassExchange& exchange : pass->exchanges) {
+        if (group.ways == nullptr || !seen.emplace(exchange.kind, exchange.bytes.value).second) {
+          continue;
+        }
+        auto number = static_cast<Colour>(seen.size());
+        for (const CoupledFlow& flow : group.ways->flows(exchange.kind, exchange.bytes)) {
+          number = mixed(number, flow.share);
+          for (const LinkId link : flow.leg.links) {
+            links[link] += number;
+          }
+        }
+      }
+    }
+    made.links.assign(links.begin(), links.end());
+    return made;
+  }
+
+  // The same over the links of devices that lie alike.
+  std::vector<std::pair<LinkId, Colour>> moved(const Exchanges& known, const std::vector<DeviceId>& to) const {
+    const LikeNodes* const nodes = problem_.router.like_nodes();
+    if (nodes == nullptr || known.devices == to) {
+      return known.links;
+    }
+    std::map<int, int> node_of; // a known device's node -> that of its counterpart
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      node_of[problem_.platform.devices[known.devices[i]].node] = problem_.platform.devices[to[i]].node;
+    }
+    std::vector<std::pair<LinkId, Colour>> links = known.links;
+    for (auto& [link, colour] : links) {
+      const int node = nodes->node_of(link);
+      link = node >= 0 ? nodes->link_at(node_of.at(node), link) : link;
+    }
+    return links;
+  }
+
+  void add_cells() {
+    for (std::size_t s = 0; s < plan_.stages.size(); ++s) {
+      const Stage& stage = plan_.stages[s];
+      std::map<std::vector<int>, Exchanges> known; // by how devices lie
+      made_.first_cell.push_back(made_.likeness.cells.size());
+      for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
+        const std::vector<DeviceId> own = devices_of_replica(s, replica);
+        LikenessCell& cell = made_.likeness.cells.emplace_back();
+        cell.colour = mixed(kCell, static_cast<Colour>(s));
+        std::transform(own.begin(), own.end(), std::back_inserter(cell.devices),
+                       [&](DeviceId device) { return number_[device]; });
+        if (stage.tensor_parallel > 1) {
+          const auto [at, is_new] = known.try_emplace(lie_of(own, problem_.router));
+          if (is_new) {
+            at->second = exchanges_of(own, cost_.stages[s]);
+          }
+          cell.colour = mixed(cell.colour, at->second.colour);
+          cell.links = moved(at->second, own);
+        }
+        if (problem_.training.offload.on()) {
+          add_host_links(own, cell);
+        }
+      }
+    }
+  }
+
+  // The links between devices and their hosts, with the hosts' memories.
+  void add_host_links(const std::vector<DeviceId>& devices, LikenessCell& cell) {
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+      const std::array legs = {problem_.router.to_host(devices[rank]), problem_.router.from_host(devices[rank])};
+      for (std::size_t direction = 0; direction < legs.size(); ++direction) {
+        const Colour colour = mixed(mixed(kHost, static_cast<Colour>(rank)), static_cast<Colour>(direction));
+        for (const LinkId link : legs[direction] ? legs[direction]->links : std::vector<LinkId>{}) {
+          cell.links.emplace_back(link, colour);
+        }
+      }
+      const Node& node = problem_.platform.nodes[problem_.platform.devices[devices[rank]].node];
+      if (node.memory >= 0) {
+        const Colour cores = mixed(mixed(kHost, static_cast<Colour>(node.host.cores)), node.host.core_speed.value);
+        cell.links.emplace_back(node.memory, cores);
+      }
+    }
+  }
+
+  std::vector<DeviceId> devices_of_replica(std::size_t stage, std::size_t replica) const {
+    const auto degree = static_cast<std::ptrdiff_t>(plan_.stages[stage].tensor_parallel);
+    const auto first = plan_.stages[stage].devices.begin() + static_cast<std::ptrdiff_t>(replica) * degree;
+    return {first, first + degree};
+  }
+
+  // The pairs of replicas whose parts of a micro-batch overlap, and what they send each other.
+  void connect(std::size_t edge) {
+    std::vector<ConnectedPair>& of_edge = made_.pairs.emplace_back();
+    for (const SharedPart& part :
+         shared_parts(cost_.edges[edge].bytes, shares_of(cost_.edges[edge].from), shares_of(cost_.edges[edge].to))) {
+      ConnectedPair pair{part, made_.likeness.flows.size(), 0};
+      add_flows(edge, part);
+      pair.end = made_.likeness.flows.size();
+      of_edge.push_back(pair);
+    }
+  }
+
+  std::vector<double> shares_of(int stage) const {
+    std::vector<double> shares;
+    for (std::size_t replica = 0; replica < plan_.stages[stage].replicas(); ++replica) {
+      shares.push_back(plan_.stages[stage].share(replica));
+    }
+    return shares;
+  }
+
+  void add_flows(std::size_t edge, const SharedPart& shared) {
+    const int from = cost_.edges[edge].from, to = cost_.edges[edge].to;
+    const StageCost &sender = cost_.stages[from], &receiver = cost_.stages[to];
+    const std::vector<DeviceId> senders = devices_of_replica(from, shared.from);
+    const std::vector<DeviceId> receivers = devices_of_replica(to, shared.to);
+    const auto from_cell = static_cast<std::int32_t>(made_.first_cell[from]) + shared.from;
+    const auto to_cell = static_cast<std::int32_t>(made_.first_cell[to]) + shared.to;
+    for (int i = 0; i < sender.tensor_parallel; ++i) {
+      for (int j = 0; j < receiver.tensor_parallel; ++j) {
+        const DeviceId one = senders[i], other = receivers[j];
+        if (one == other) {
+          continue;
+        }
+        const Colour colour = mixed(mixed(kFlow, static_cast<Colour>(edge)), shared.bytes);
+        if (const double part = part_sent(sender, i, receiver, j); part > 0) {
+          add_flow(mixed(mixed(colour, part), Colour{0}), one, other, from_cell, to_cell);
+        }
+        if (const double part = part_sent(receiver, j, sender, i); part > 0) {
+          add_flow(mixed(mixed(colour, part), Colour{1}), other, one, to_cell, from_cell);
+        }
+      }
+    }
+  }
+
+  void add_flow(Colour colour, DeviceId from, DeviceId to, std::int32_t from_cell, std::int32_t to_cell) {
+    const Route* route = problem_.router.find(from, to);
+    if (route == nullptr) {
+      throw std::logic_error("two devices of a plan have no route");
+    }
+    Colour number = 0;
+    for (const Leg& leg : route->legs) {
+      const Colour own = mixed(mixed(mixed(colour, number++), leg.latency.value), leg.bandwidth.value);
+      made_.likeness.flows.push_back({own, number_[from], number_[to], from_cell, to_cell, leg.links});
+      made_.bandwidth.push_back(leg.bandwidth.value);
+    }
+  }
+
+  // What the devices of one rank reduce and gather over all replicas.
+  void reduce() {
+    const bool shares = problem_.training.sharding.on();
+    std::vector<CollectiveKind> kinds = {CollectiveKind::all_reduce};
+    if (shares) {
+      kinds = {CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
+    }
+    for (std::size_t s = 0; s < plan_.stages.size(); ++s) {
+      const Stage& stage = plan_.stages[s];
+      for (int rank = 0; rank < stage.tensor_parallel && stage.replicas() > 1; ++rank) {
+        std::vector<DeviceId> members;
+        for (std::size_t i = rank; i < stage.devices.size(); i += stage.tensor_parallel) {
+          members.push_back(stage.devices[i]);
+        }
+        for (const CollectiveKind kind : kinds) {
+          const Colour colour = mixed(mixed(kReduction, static_cast<Colour>(s)), static_cast<Colour>(rank));
+          add_collectives(mixed(colour, static_cast<Colour>(kind)), kind, members,
+                          buffers_of(cost_.stages[s], kind, problem_.training.sharding));
+        }
+      }
+    }
+  }
+
+  // The flows of all ways that are the fastest for one of the buffers.
+  void add_collectives(Colour colour, CollectiveKind kind, const std::vector<DeviceId>& members,
+                       const std::vector<Bytes>& buffers) {
+    const std::vector<Way> ways = ways_of(kind, members, problem_.router, problem_.training.all_reduce->name);
+    std::set<const Way*> used;
+    for (const Bytes bytes : buffers) {
+      used.insert(&fastest_of(ways, bytes));
+    }
+    for (const Way& way : ways) {
+      for (std::size_t flow = 0; used.contains(&way) && flow < way.flows.size(); ++flow) {
+        const std::vector<LinkId>& links = way.flows[flow].leg.links;
+        LikenessCollective& made = made_.likeness.collectives.emplace_back();
+        made.colour = mixed(mixed(colour, static_cast<Colour>(&way - ways.data())), static_cast<Colour>(flow));
+        made.colour = mixed(made.colour, way.flows[flow].leg.latency.value);
+        std::transform(members.begin(), members.end(), std::back_inserter(made.members),
+                       [&](DeviceId device) { return number_[device]; });
+        for (auto first = links.begin(); first != links.end();) { // in the order of their numbers
+          const auto end = std::upper_bound(first, links.end(), *first);
+          made.links.emplace_back(*first, static_cast<std::int32_t>(end - first));
+          first = end;
+        }
+      }
+    }
+  }
+
+  // A group of all devices adds up while nothing else is under way; only several groups may meet.
+  void add_up_norms() {
+    const std::vector<std::vector<DeviceId>> groups = norm_groups(cost_, problem_.training.sharding.on());
+    for (const std::vector<DeviceId>& group : groups) {
+      if (groups.size() > 1) {
+        constexpr Bytes kOneNumber{4};
+        add_collectives(kNorm, CollectiveKind::all_reduce, group, {kOneNumber});
+        std::vector<std::int32_t>& numbers = made_.norms.emplace_back();
+        std::transform(group.begin(), group.end(), std::back_inserter(numbers),
+                       [&](DeviceId device) { return number_[device]; });
+      }
+    }
+  }
+
+  const Problem& problem_;
+  const Plan& plan_;
+  const PlanCost& cost_;
+  std::vector<std::int32_t> number_; // [DeviceId]: device of the likeness
+  PlanLikeness made_;
+};
+
+} // namespace
+
+PlanLikeness plan_likeness(const Problem& problem, const Plan& plan, const PlanCost& cost, bool clips_gradients) {
+  return Connections(problem, plan, cost).make(clips_gradients);
+}
+
+} // namespace stagecraft

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/stage_cost/group_passes.hpp"
+
+#include <algorithm>
+
+#include "sim/plan/program/program_seconds.hpp"
+#include "sim/plan/stage_cost/slowest_times.hpp"
+#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Of the time in which a piece is sent, the product beside it loses this part. Of Llama 3 8B in TorchTitan's tables,
+// two pairs with and without asynchronous tensor parallelism: 9.8 and 9.7 % faster (docs/validation.md).
+constexpr double kTakenByExchange = 0.6;
+
+// Writes down a pass, operator by operator, and how long it takes so far.
+class PassWriter {
+public:
+  PassWriter(const AxisGroups& groups, double share) : groups_(groups), share_(share) {}
+
+  /// An operator between what it has to be brought and what it leaves to be added up.
+  void run(Seconds seconds, Seconds waits, const std::vector<Exchange>& exchanges) {
+    exchange(Exchange::When::before, exchanges);
+    exchange(Exchange::When::before_weight, exchanges);
+    settle(pass_.exchanges.size());
+    compute_round(seconds, exchanges);
+    wait(waits);
+    exchange(Exchange::When::after_input, exchanges);
+    exchange(Exchange::When::after, exchanges);
+    settle(pass_.exchanges.size());
+  }
+
+  /// Both gradients of an operator, each beside what it need not wait for.
+  void run_beside(Seconds input, Seconds weight, Seconds waits, const std::vector<Exchange>& exchanges) {
+    exchange(Exchange::When::before, exchanges);
+    settle(pass_.exchanges.size());
+    exchange(Exchange::When::before_weight, exchanges);
+    const std::size_t for_weight = pass_.exchanges.size();
+    compute_round(input, exchanges);
+    wait(waits);
+    exchange(Exchange::When::after_input, exchanges);
+    settle(for_weight);
+    compute(weight);
+    exchange(Exchange::When::after, exchanges);
+    settle(pass_.exchanges.size());
+  }
+
+  void exchange(const Exchange& whole) {
+    if (pass_.computations.empty() || pass_.computations.back().needs < needs_) {
+      pass_.computations.push_back({Seconds{0}, needs_});
+    }
+    const Collective collective = collective_on(whole.kind, groups_.along(whole.axis), whole.bytes * share_);
+    const Seconds seconds = seconds_of(collective);
+    pass_.exchanges.push_back({whole.kind, collective.bytes, seconds, pass_.computations.size() - 1, whole.axis});
+    ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + seconds);
+    exchanging_ += {seconds, latency_of(collective)};
+    pass_.of_axes[AxisGroups::place_of(whole.axis)] += seconds;
+    is_open_ = false;
+  }
+
+  /// Nothing that follows begins before this many exchanges have ended.
+  void settle(std::size_t exchanges) {
+    if (exchanges > needs_) {
+      needs_ = exchanges;
+      now_ = std::max(now_, ends_[exchanges - 1]);
+      is_open_ = false;
+    }
+  }
+
+  Seconds so_far() const { return now_; }
+
+  GroupPass take() {
+    settle(pass_.exchanges.size());
+    if (pass_.computations.empty() || pass_.computations.back().needs < needs_) {
+      pass_.computations.push_back({Seconds{0}, needs_});
+    }
+    pass_.seconds = now_;
+    pass_.exchanged.all = now_ - computing_;
+    pass_.exchanged.hidden = std::max(Seconds{0}, exchanging_.all - (pass_.exchanged.all - given_));
+    const bool any = exchanging_.all.value > 0;
+    pass_.exchanged.latency =
+        any ? exchanging_.latency * ((pass_.exchanged.all - given_) / exchanging_.all) : Seconds{0};
+    return std::move(pass_);
+  }
+
+private:
+  void exchange(Exchange::When when, const std::vector<Exchange>& exchanges) {
+    for (const Exchange& one : exchanges) {
+      if (one.when == when) {
+        exchange(one);
+      }
+    }
+  }
+
+  // An operator beside what goes round the ranks of an axis: in each step a rank computes with the piece that it has
+  // and sends it on. Of a context axis these are keys and values (Liu et al. 2023); their gradients follow one step
+  // behind, and go one step further, home. Of a tensor axis they are what a product reads, or what is added up of its
+  // parts, each of which ends where it belongs (Wang et al. 2023, "Overlap communication with dependent computation").
+  void compute_round(Seconds seconds, const std::vector<Exchange>& exchanges) {
+    Bytes sent, returned;
+    Axis axis = Axis::context;
+    for (const Exchange& one : exchanges) {
+      if (one.when == Exchange::When::round) {
+        (one.kind == CollectiveKind::all_gather ? sent : returned) += one.bytes;
+        axis = one.axis;
+      }
+    }
+    if (sent.value == 0 && (axis == Axis::context || returned.value == 0)) {
+      compute(seconds);
+      return;
+    }
+    const int steps = groups_.along(axis).ranks;
+    const auto shift = [&](Bytes bytes) {
+      exchange({CollectiveKind::shift, bytes / steps, Exchange::When::round, axis});
+    };
+    for (int step = 0; step < steps; ++step) {
+      const std::size_t before = pass_.exchanges.size();
+      const Bytes moved = (step + 1 < steps ? sent : Bytes{0}) + (step > 0 ? returned : Bytes{0});
+      if (moved.value > 0) {
+        shift(moved);
+      }
+      settle(before);
+      compute(beside(seconds / steps, moved.value > 0 && axis == Axis::tensor));
+    }
+    settle(pass_.exchanges.size());
+    if (returned.value > 0 && axis == Axis::context) {
+      shift(returned);
+      settle(pass_.exchanges.size());
+    }
+  }
+
+  // A piece of a product, slower where the last exchange goes on beside it: both need memory and multiprocessors.
+  Seconds beside(Seconds piece, bool moves) const {
+    return moves ? piece + kTakenByExchange * std::min(piece, pass_.exchanges.back().seconds) : piece;
+  }
+
+  void compute(Seconds seconds) {
+    computing_ += seconds;
+    add(seconds);
+  }
+
+  // What a file says that an operator's neighbours in other stages add to its time.
+  void wait(Seconds seconds) {
+    given_ += seconds;
+    add(seconds);
+  }
+
+  void add(Seconds seconds) {
+    if (seconds.value == 0) {
+      return;
+    }
+    if (!is_open_) {
+      pass_.computations.push_back({Seconds{0}, needs_});
+      is_open_ = true;
+    }
+    pass_.computations.back().seconds += seconds;
+    now_ += seconds;
+  }
+
+  const AxisGroups& groups_;
+  double share_;
+  GroupPass pass_;
+  std::vector<Seconds> ends_; // [exchange]
+  Seconds now_, computing_, given_;
+  Exchanged exchanging_;  // one after another
+  std::size_t needs_ = 0; // exchanges that have ended before what follows
+  bool is_open_ = false;  // whether what follows belongs to the last computation
+};
+
+} // namespace
+
+Seconds forward_seconds(const OperatorTime& time, const RankShare& of_operator, const AxisGroups& groups,
+                        double share) {
+  PassWriter pass(groups, share);
+  pass.run(time.forward, given_wait(of_operator, groups.along(Axis::tensor), share), of_operator.forward);
+  return pass.so_far();
+}
+
+Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator, const AxisGroups& groups,
+                         double share) {
+  PassWriter pass(groups, share);
+  pass.run_beside(time.backward_input, time.backward_weight, given_wait(of_operator, groups.along(Axis::tensor), share),
+                  of_operator.backward);
+  return pass.so_far();
+}
+
+namespace {
+
+// Stretches passes whose kernels take longer to launch than to compute, each operator alike.
+void bound_by_host(const Problem& problem, const Stage& stage, std::vector<OperatorTime>& times) {
+  if (problem.training.launches.each.value == 0) {
+    return;
+  }
+  Seconds forward, backward; // computing
+  for (const OperatorTime& time : times) {
+    forward += time.forward;
+    backward += time.backward_input + time.backward_weight;
+  }
+  const auto factor = [](double launching, Seconds computing) {
+    return computing.value > 0 ? std::max(1.0, launching / computing.value) : 1;
+  };
+  const PassLaunches launches = launches_of(problem, stage.operators);
+  const double of_forward = factor(launches.forward, forward);
+  const double of_backward = factor(launches.backward_input + launches.backward_weight, backward);
+  for (OperatorTime& time : times) {
+    time = {time.forward * of_forward, time.backward_input * of_backward, time.backward_weight * of_backward};
+  }
+}
+
+bool goes_in_pieces(const std::vector<Exchange>& exchanges) {
+  return std::any_of(exchanges.begin(), exchanges.end(),
+                     [](const Exchange& one) { return one.axis == Axis::tensor && one.when == Exchange::When::round; });
+}
+
+// The times of products that are computed in pieces: `pieces` has the times of each piece of the axis's.
+void cut_into_pieces(const RankShare& part, OperatorId op, int count, SlowestTimes& pieces, OperatorTime& time) {
+  const bool forward = goes_in_pieces(part.forward), backward = goes_in_pieces(part.backward);
+  if (forward || backward) {
+    const OperatorTime piece = pieces.of(op, part.shard);
+    time.forward = forward ? piece.forward * count : time.forward;
+    time.backward_input = backward ? piece.backward_input * count : time.backward_input;
+  }
+}
+
+} // namespace
+
+GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                         const std::vector<int>& types, const AxisGroups& groups, double share,
+                         const std::vector<double>& loads) {
+  SlowestTimes slowest(problem, types, share);
+  const int count = groups.along(Axis::tensor).ranks;
+  SlowestTimes pieces(problem, types, share / count);
+  std::vector<OperatorTime> times;
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    times.push_back(slowest.of(stage.operators[at], split.operators[at].shard));
+    cut_into_pieces(split.operators[at], stage.operators[at], count, pieces, times.back());
+    if (!loads.empty() && loads[at] != 1) {
+      OperatorTime& time = times.back();
+      time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
+    }
+  }
+  bound_by_host(problem, stage, times);
+  const Group& group = groups.along(Axis::tensor);
+  GroupPasses passes;
+  PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);
+  OperatorSeconds& of = passes.of_operators;
+  for (std::size_t at = 0; at < times.size(); ++at) {
+    const RankShare& part = split.operators[at];
+    const Seconds waits = given_wait(part, group, share);
+    const Seconds before = forward.so_far(), before_again = recompute.so_far();
+    forward.run(times[at].forward, waits, part.forward);
+    if (stage.recomputes(stage.operators[at])) {
+      recompute.run(times[at].forward, waits, part.forward);
+    }
+    of.forward.push_back(forward.so_far() - before);
+    of.recompute.push_back(recompute.so_far() - before_again);
+    of.backward_weight.push_back(times[at].backward_weight);
+    if (part.terms.value > 0) {
+      terms.exchange({CollectiveKind::all_reduce, part.terms});
+    }
+    passes.backward_weight += times[at].backward_weight;
+  }
+  PassWriter backward(groups, share), input(groups, share);
+  of.backward.resize(times.size());
+  of.backward_input.resize(times.size());
+  for (std::size_t at = times.size(); at-- > 0;) {
+    const RankShare& part = split.operators[at];
+    const Seconds waits = given_wait(part, group, share);
+    const Seconds before = backward.so_far(), before_input = input.so_far();
+    backward.run_beside(times[at].backward_input, times[at].backward_weight, waits, part.backward);
+    input.run(times[at].backward_input, waits, part.backward);
+    of.backward[at] = backward.so_far() - before;
+    of.backward_input[at] = input.so_far() - before_input;
+  }
+  passes.forward = forward.take();
+  passes.recompute = recompute.take();
+  passes.terms = terms.take();
+  passes.backward = backward.take();
+  passes.backward_input = input.take();
+  return passes;
+}
+
+} // namespace stagecraft

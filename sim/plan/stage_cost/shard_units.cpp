@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/stage_cost/shard_units.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "sim/cost/memory.hpp"
+#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/workload/blocks.hpp"
+
+namespace stagecraft {
+namespace {
+
+// [operator of the model]: the number of its numbered block, or -1; nothing if the model has none.
+std::vector<int> numbers_of_blocks(const ModelGraph& model) {
+  std::vector<int> numbers;
+  int number = 0;
+  for (const Block& block : blocks_of(model)) {
+    if (!block.numbered) {
+      continue;
+    }
+    numbers.resize(model.size(), -1);
+    for (const OperatorId op : block.operators) {
+      numbers[op] = number;
+    }
+    ++number;
+  }
+  return numbers;
+}
+
+// Whether passes of the stage run unit by unit.
+bool runs_by_unit(const Training& training, const Stage& stage) {
+  const Offload& offload = training.offload;
+  return shares_by_unit(training, stage) || offload.activations > 0 || offload.parameters ||
+         (offload.gradients && training.sharding.zero >= Zero::gradients);
+}
+
+// The same where units stay apart, since each leaves its activations: the first of those that count together gathers
+// and reduces for all.
+void fill_first_of_buckets(std::vector<ShardUnit>& units, Bytes bucket) {
+  for (std::size_t at = units.size(); at-- > 1;) {
+    if (bucket.value > 0 && units[at].all_gradients() >= bucket) {
+      continue;
+    }
+    ShardUnit &from = units[at], &to = units[at - 1];
+    to.weights += std::exchange(from.weights, Bytes{0});
+    to.gradients += std::exchange(from.gradients, Bytes{0});
+    to.expert_weights += std::exchange(from.expert_weights, Bytes{0});
+    to.expert_gradients += std::exchange(from.expert_gradients, Bytes{0});
+  }
+}
+
+// The part of the bytes of an operator's weights that is gathered.
+double sent_part(const Training& training, const Operator& op, double stored) {
+  switch (training.sharding.quantized_weights) {
+  case QuantizedWeights::int8:
+    return kInt8Bytes / stored;
+  case QuantizedWeights::fp8:
+    return op.products && training.fp8->products ? row_of(*training.fp8->products).bytes / stored : 1;
+  default:
+    return 1;
+  }
+}
+
+// Marks the numbered blocks whose activations are left to the host.
+void leave_activations(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                       const std::vector<int>& blocks, std::vector<ShardUnit>& units) {
+  const std::vector<KeptBytes> kept = kept_by_operators(problem, stage, split);
+  int left = problem.training.offload.activations;
+  for (ShardUnit& unit : units) {
+    if (left == 0 || blocks.empty() || blocks[stage.operators[unit.begin]] < 0) {
+      continue;
+    }
+    --left;
+    for (std::size_t at = unit.begin; at < unit.end; ++at) {
+      unit.stash += kept[at].all;
+      unit.stash_read_again += kept[at].read_again;
+    }
+  }
+}
+
+// From the last unit on, as backward completes them, units count together until they fill a bucket.
+std::vector<ShardUnit> fill_buckets(const std::vector<ShardUnit>& units, Bytes bucket) {
+  std::vector<ShardUnit> filled;
+  for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
+    const bool is_full = !filled.empty() && bucket.value > 0 && filled.back().all_gradients() >= bucket;
+    if (filled.empty() || is_full) {
+      filled.push_back(*unit);
+    } else {
+      filled.back().begin = unit->begin;
+      filled.back().weights += unit->weights;
+      filled.back().gradients += unit->gradients;
+      filled.back().expert_weights += unit->expert_weights;
+      filled.back().expert_gradients += unit->expert_gradients;
+    }
+  }
+  std::reverse(filled.begin(), filled.end());
+  return filled;
+}
+
+std::vector<double> parts_of(const std::vector<ShardUnit>& units, const std::vector<Seconds>& seconds) {
+  const auto begin = seconds.begin();
+  const double all = std::accumulate(begin, seconds.end(), Seconds{0}).value;
+  std::vector<double> parts;
+  for (const ShardUnit& unit : units) {
+    const double own = std::accumulate(begin + static_cast<std::ptrdiff_t>(unit.begin),
+                                       begin + static_cast<std::ptrdiff_t>(unit.end), Seconds{0})
+                           .value;
+    parts.push_back(all > 0 && std::isfinite(all) ? own / all : 1 / static_cast<double>(units.size()));
+  }
+  return parts;
+}
+
+// The most that so many units in a row have of something.
+template <class Bytes_of> Bytes most_in_a_row(const std::vector<ShardUnit>& units, std::size_t row, Bytes_of bytes_of) {
+  Bytes most;
+  for (std::size_t first = 0; first < units.size(); ++first) {
+    Bytes sum;
+    for (std::size_t at = first; at < std::min(first + row, units.size()); ++at) {
+      sum += bytes_of(units[at]);
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+} // namespace
+
+bool shares_by_unit(const Training& training, const Stage& stage) {
+  return training.sharding.by_unit() && stage.replicas() > 1;
+}
+
+std::vector<KeptBytes> kept_by_operators(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  std::vector<KeptBytes> kept(stage.operators.size());
+  std::set<OperatorId> read; // makers whose outputs are kept for recompute to read, each counted once
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    const OperatorId op = stage.operators[at];
+    if (!stage.recomputes(op)) {
+      kept[at].all = problem.stash_bytes(op) * split.operators[at].stash;
+      continue;
+    }
+    const std::vector<OperatorId>& before = problem.model.predecessors[op];
+    Bytes& input = kept[at].read_again;
+    input = before.empty() ? problem.input_bytes() : Bytes{0};
+    for (const OperatorId maker : before) {
+      const auto place = std::lower_bound(stage.operators.begin(), stage.operators.end(), maker);
+      const bool inside = place != stage.operators.end() && *place == maker;
+      const bool is_kept = problem.segments[maker] != problem.segments[op] || !inside || !stage.recomputes(maker);
+      if (is_kept && read.insert(maker).second) {
+        input += problem.output_bytes(maker) *
+                 (inside ? split.operators[static_cast<std::size_t>(place - stage.operators.begin())].output
+                         : split.borders);
+      }
+    }
+    kept[at].all = input;
+  }
+  return kept;
+}
+
+std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  const Sharding& sharding = problem.training.sharding;
+  if (!runs_by_unit(problem.training, stage)) {
+    return {};
+  }
+  const ParameterBytes each = parameter_bytes(problem.training);
+  const std::vector<int> blocks = numbers_of_blocks(problem.model);
+  std::vector<ShardUnit> units;
+  std::vector<Bytes> sent; // [unit]: of its weights
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    const OperatorId op = stage.operators[at];
+    const Operator& what = problem.model.operators[op];
+    const double parameters = what.parameters * split.operators[at].parameters;
+    // Frozen weights are gathered where weights are shared; else every replica has them all the time.
+    const Bytes frozen = sharding.zero == Zero::weights
+                             ? Bytes{what.resident_bytes} * split.operators[at].resident(stage.tensor_parallel)
+                             : Bytes{0};
+    const bool begins =
+        blocks.empty() ? parameters > 0 || frozen.value > 0 : at == 0 || blocks[op] != blocks[stage.operators[at - 1]];
+    if (units.empty() || (begins && (!blocks.empty() || units.back().all_weights().value > 0))) {
+      units.push_back({at, at, Bytes{0}, Bytes{0}});
+      sent.emplace_back();
+    }
+    ShardUnit& unit = units.back();
+    unit.end = at + 1;
+    const bool of_experts = split.operators[at].of_experts;
+    const Bytes weights = Bytes{parameters * each.weight} + frozen;
+    (of_experts ? unit.expert_weights : unit.weights) += weights;
+    (of_experts ? unit.expert_gradients : unit.gradients) += Bytes{parameters * each.gradient};
+    sent.back() += weights * sent_part(problem.training, what, each.weight);
+  }
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    units[u].gathered = units[u].all_weights().value > 0 ? sent[u] / units[u].all_weights() : 1;
+    units[u].reduced = sharding.quantized_gradients ? kInt4Bytes / each.gradient : 1;
+  }
+  if (problem.training.offload.activations > 0) {
+    leave_activations(problem, stage, split, blocks, units);
+    if (sharding.zero != Zero::weights) {
+      fill_first_of_buckets(units, problem.training.gradient_bucket);
+    }
+    return units;
+  }
+  return sharding.zero == Zero::weights ? units : fill_buckets(units, problem.training.gradient_bucket);
+}
+
+UnitParts parts_of(const std::vector<ShardUnit>& units, const OperatorSeconds& seconds) {
+  return {parts_of(units, seconds.forward), parts_of(units, seconds.backward), parts_of(units, seconds.backward_input),
+          parts_of(units, seconds.backward_weight), parts_of(units, seconds.recompute)};
+}
+
+std::vector<char> steps_that_gather(Reshard reshard, const std::vector<UnitStep>& steps) {
+  std::vector<char> gathers(steps.size(), 0), present;
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    const auto [pass, unit] = steps[n];
+    if (pass == UnitPass::weight) { // needs no weights
+      continue;
+    }
+    present.resize(std::max(present.size(), static_cast<std::size_t>(unit) + 1), 0);
+    gathers[n] = present[unit] != 0 ? 0 : 1;
+    const bool is_next = pass != UnitPass::backward && n + 1 < steps.size() && steps[n + 1].unit == unit;
+    const Reshard stays = pass == UnitPass::backward ? Reshard::after_step : Reshard::after_backward;
+    present[unit] = is_next || reshard >= stays ? 1 : 0;
+  }
+  return gathers;
+}
+
+std::vector<char> steps_that_reduce(Reduce reduce, const std::vector<UnitStep>& steps, UnitPass completes) {
+  std::vector<char> reduces(steps.size(), 0), is_reduced;
+  for (std::size_t n = steps.size(); n-- > 0;) {
+    const auto [pass, unit] = steps[n];
+    is_reduced.resize(std::max(is_reduced.size(), static_cast<std::size_t>(unit) + 1), 0);
+    if (pass == completes && (reduce == Reduce::each_micro_batch || is_reduced[unit] == 0)) {
+      reduces[n] = is_reduced[unit] = 1;
+    }
+  }
+  return reduces;
+}
+
+std::vector<UnitTrip> trips_of(const std::vector<UnitStep>& steps, const std::vector<std::int32_t>& micro_batches,
+                               const std::vector<char>& leaves) {
+  std::vector<UnitTrip> trips;
+  std::map<std::pair<int, std::int32_t>, std::size_t> away; // unit and micro-batch -> its trip
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    const auto [pass, unit] = steps[n];
+    const std::pair key{unit, micro_batches[n]};
+    if (leaves[static_cast<std::size_t>(unit)] == 0) {
+      continue;
+    }
+    if (pass == UnitPass::forward) {
+      away[key] = trips.size();
+      trips.push_back({unit, n, n});
+    } else if (const auto trip = away.find(key); trip != away.end()) {
+      trips[trip->second].to = n;
+      away.erase(trip);
+    }
+  }
+  std::erase_if(trips, [](const UnitTrip& trip) { return trip.to - trip.from <= kUnitsToLeave; });
+  return trips;
+}
+
+Bytes unit_buffers(const Training& training, const Stage& stage, const std::vector<ShardUnit>& units) {
+  const Sharding& sharding = training.sharding;
+  const bool several = stage.replicas() > 1;
+  Bytes buffers;
+  if (sharding.parts_weights() && (several || training.offload.parameters)) {
+    buffers += most_in_a_row(units, static_cast<std::size_t>(sharding.prefetch) + 1,
+                             [](const ShardUnit& unit) { return unit.all_weights(); });
+  }
+  if (sharding.parts_gradients() && (several || training.offload.gradients)) {
+    buffers += most_in_a_row(units, 2, [](const ShardUnit& unit) { return unit.all_gradients(); });
+  }
+  return buffers;
+}
+
+Bytes trip_buffers(const std::vector<ShardUnit>& units) {
+  const auto stash_of = [](const ShardUnit& unit) { return unit.stash; };
+  return most_in_a_row(units, kUnitsToLeave, stash_of) + most_in_a_row(units, kUnitsToReturn + 1, stash_of);
+}
+
+} // namespace stagecraft

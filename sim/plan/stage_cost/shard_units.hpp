@@ -1,0 +1,95 @@
+// The units of a stage: what replicas that share gradients or weights reduce or gather at a time, as FSDP's units.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/plan/plan.hpp"
+#include "sim/plan/problem.hpp"
+#include "sim/plan/stage_cost/group_passes.hpp"
+
+namespace stagecraft {
+
+/// Operators of a stage that follow one another. The bytes are those of a device's shard, of all replicas' parts
+/// together.
+struct ShardUnit {
+  std::size_t begin = 0, end = 0; ///< among the stage's operators
+  Bytes weights;                  ///< gathered; those that are not trained too
+  Bytes gradients;                ///< reduced
+  /// The same of experts that ranks share, among the replicas that have the same ones.
+  Bytes expert_weights{}, expert_gradients{};
+  double gathered = 1; ///< the part of the weights' bytes that is sent, where they are made smaller before
+  double reduced = 1;  ///< the same of gradients
+  /// Activations of a whole micro-batch that are left to the host from forward until backward, and the part of them
+  /// that is kept only for recompute to read.
+  Bytes stash{}, stash_read_again{};
+
+  Bytes all_weights() const { return weights + expert_weights; }
+  Bytes all_gradients() const { return gradients + expert_gradients; }
+};
+
+/// The parts of a replica's passes that its units take, [unit] each.
+struct UnitParts {
+  std::vector<double> forward, backward, backward_input, backward_weight, recompute;
+};
+
+/// Each numbered block is a unit, and so is what stands before, between or after them, as TorchTitan wraps a model. A
+/// model without numbered blocks has a unit for each operator with weights. Where weights are not shared, units that
+/// are smaller than the training's bucket of gradients count together; without buckets all do. None where nothing is
+/// reduced, gathered or left to the host by unit.
+std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, const TensorSplit& split);
+
+/// Whether replicas of the stage gather weights or reduce gradients by unit.
+bool shares_by_unit(const Training& training, const Stage& stage);
+
+/// What an operator of the stage keeps of a whole micro-batch until its backward: its stash; or, if it runs forward
+/// again, what it is the first to read from outside the segment.
+struct KeptBytes {
+  Bytes all, read_again;
+};
+std::vector<KeptBytes> kept_by_operators(const Problem& problem, const Stage& stage, const TensorSplit& split);
+
+/// The parts by what operators take; equal parts of a pass that takes no time.
+UnitParts parts_of(const std::vector<ShardUnit>& units, const OperatorSeconds& seconds);
+
+/// What a replica does with a unit.
+enum class UnitPass { forward, recompute, backward, weight };
+struct UnitStep {
+  UnitPass pass = UnitPass::forward;
+  int unit = 0;
+};
+
+/// [step] of a replica, in the order in which it runs them in an iteration: whether the unit's weights must be gathered
+/// for it. They stay where the rule says, or where the unit's backward is the next step.
+std::vector<char> steps_that_gather(Reshard reshard, const std::vector<UnitStep>& steps);
+
+/// [step]: whether the unit's gradients are reduced after it; `completes` is the pass that completes them.
+std::vector<char> steps_that_reduce(Reduce reduce, const std::vector<UnitStep>& steps, UnitPass completes);
+
+/// Units whose gradients are complete and not yet reduced: the step after so many waits for the first.
+inline constexpr std::size_t kUnitsToReduce = 2;
+
+/// Units whose activations have not yet reached the host: the step after so many waits for the first, as Transformer
+/// Engine's offloading and Megatron-LM's do with two buffers. Those that are back before their use: one.
+inline constexpr std::size_t kUnitsToLeave = 2, kUnitsToReturn = 1;
+
+/// A unit's activations leave after the step `from`, its forward, and are back before the step `to`, the first that
+/// needs them: steps of a replica in an iteration.
+struct UnitTrip {
+  int unit = 0;
+  std::size_t from = 0, to = 0;
+};
+/// The trips of the activations of units for which `leaves` is set, in the order of their forwards. Steps are of one
+/// micro-batch where `micro_batches` says the same of them. Activations that are needed before they could be away stay.
+std::vector<UnitTrip> trips_of(const std::vector<UnitStep>& steps, const std::vector<std::int32_t>& micro_batches,
+                               const std::vector<char>& leaves);
+
+/// What a replica of the stage holds beside its parts, but for activations: the weights of units that are gathered at a
+/// time, and the gradients of one that computes and one that is being reduced or copied.
+Bytes unit_buffers(const Training& training, const Stage& stage, const std::vector<ShardUnit>& units);
+
+/// Activations of a whole micro-batch of units that leave or arrive just now.
+Bytes trip_buffers(const std::vector<ShardUnit>& units);
+
+} // namespace stagecraft

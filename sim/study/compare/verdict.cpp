@@ -1,0 +1,291 @@
+// The comparison in words.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "sim/study/compare/compare.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string name_of(const Run& run) {
+  return run.strategy + " under " + run.schedule + " with " + std::to_string(run.micro_batches) +
+         (run.micro_batches == 1 ? " micro-batch" : " micro-batches");
+}
+
+// "35635 tokens/s (MFU 41.2 %), ", or "" for a model without tokens.
+std::string token_rate(const Run& run) {
+  if (run.tokens_per_second <= 0) {
+    return "";
+  }
+  return to_text(run.tokens_per_second, 0) + " tokens/s" +
+         (run.mfu > 0 ? " (MFU " + percent(run.mfu, 1) + ")" : std::string()) + ", ";
+}
+
+std::string what_won(const Comparison& comparison, const Run& best) {
+  return name_of(best) + (comparison.runs.size() > 1 ? " wins: " : " takes ") + to_text(best.metrics.iteration) +
+         " per iteration of " + std::to_string(comparison.global_batch) + " samples, " +
+         to_text(best.samples_per_second, 1) + " samples/s, " + token_rate(best) + to_text(best.speedup, 2) +
+         " times the fastest single device.";
+}
+
+std::string against_naive(const Run& best, const Run& naive) {
+  if (naive.strategy == best.strategy && naive.schedule == best.schedule && naive.micro_batches == best.micro_batches) {
+    return "No naive choice is slower: it is the naive choice itself.";
+  }
+  return "That is " + to_text(naive.metrics.iteration / best.metrics.iteration, 2) + " times as fast as " +
+         name_of(naive) + " (" + to_text(naive.metrics.iteration) + ").";
+}
+
+// A winner whose gradients come late may need more iterations to learn as much.
+std::string how_late(const Comparison& comparison) {
+  const Run& best = comparison.runs.front();
+  if (best.staleness.empty()) {
+    return "";
+  }
+  const auto punctual = std::find_if(comparison.runs.begin(), comparison.runs.end(),
+                                     [](const Run& run) { return run.feasible && run.is_exact(); });
+  return "It is " + staleness_remark(best.staleness) +
+         (punctual == comparison.runs.end() ? "; no run of exact training is feasible here"
+                                            : "; the fastest that is not is " + name_of(*punctual) + " (" +
+                                                  to_text(punctual->metrics.iteration) + ")") +
+         ".";
+}
+
+// What the best asynchronous run would gain over a winner of exact training, and what remains of that when the winner
+// pays no barrier either; "" where none is ranked apart.
+std::string what_stale_weights_gain(const Comparison& comparison, std::optional<Seconds> without_barrier) {
+  const int at = best_asynchronous(comparison);
+  if (at < 0) {
+    return "";
+  }
+  const Run& best = comparison.runs.front();
+  const Run& late = comparison.runs[at];
+  const Seconds lead = best.metrics.iteration - late.metrics.iteration;
+  std::string text = "Ranked apart, as throughput only: " + name_of(late) + " takes " + to_text(late.metrics.iteration);
+  if (lead.value <= 0) {
+    return text + ", so no asynchronous run is faster.";
+  }
+  text += ", " + percent(lead / best.metrics.iteration, 1) + " less than the winner; it is " +
+          staleness_remark(late.staleness);
+  if (without_barrier) {
+    const Seconds left = *without_barrier - late.metrics.iteration;
+    text += ", and its steps wait for no barrier. Without one ('training.step: local') the winner takes " +
+            to_text(*without_barrier) + ", which leaves " +
+            (left.value > 0 ? percent(left / lead, 0) : std::string("nothing")) + " of that lead";
+  }
+  return text + ".";
+}
+
+std::string against_bound(const Comparison& comparison, const Run& best) {
+  if (best.lower_bound.value <= 0) {
+    return "No lower bound is known here.";
+  }
+  return "No plan " + comparison.bound_holds_for + " can take less than " + to_text(best.lower_bound) +
+         "; this one is " + percent(best.over_bound(), 1) + " above that bound.";
+}
+
+// The part of the cluster of which more speed would shorten the winner most; "" where none was looked for.
+std::string what_would_help(const Run& best, const std::vector<Sensitivity>& sensitivities) {
+  constexpr double kTold = 5e-4; // of an iteration
+  const std::string by = to_digits(100 * (Sensitivity::kFaster - 1), 3) + " % faster";
+  if (sensitivities.empty()) {
+    return "";
+  }
+  const Sensitivity& first = sensitivities.front();
+  const double gain = 1 - first.iteration / best.metrics.iteration;
+  return gain < kTold ? "No single part of the cluster that is " + by + " would make it shorter. "
+                      : "What would help most is a faster part '" + first.part + "': " + by + ", an iteration takes " +
+                            percent(gain, 1) + " less. ";
+}
+
+std::string what_is_busy(const Run& best) {
+  const auto busiest = std::max_element(best.metrics.busy.begin(), best.metrics.busy.end());
+  const auto device = static_cast<std::size_t>(busiest - best.metrics.busy.begin());
+  Seconds exposed;
+  for (const Seconds one : best.metrics.exposed) {
+    exposed = std::max(exposed, one);
+  }
+  return "The busiest device, '" + best.devices[device] + "', computes " +
+         percent(*busiest / best.metrics.iteration, 1) + " of the time" +
+         (best.busiest_link.empty() ? ""
+                                    : ", the busiest link, '" + best.busiest_link + "', carries data " +
+                                          percent(best.busiest_link_share, 1)) +
+         "; bubbles take " + percent(best.metrics.bubble_fraction, 1) +
+         " of all devices' time, and no device waits longer than " + to_text(exposed) + " for data that is being sent.";
+}
+
+// The range of the winner's time by runs that were measured.
+std::string what_is_expected(const Run& best) {
+  if (!best.expected) {
+    return "";
+  }
+  const RunExpected& expected = *best.expected;
+  return "Measured, it would take between " + to_text(expected.low) + " and " + to_text(expected.high) +
+         " nine times out of ten, as predictions of others were off: " + expected.family + ", " +
+         std::to_string(expected.models) + " models, median error " + percent(expected.median, 0) + ".";
+}
+
+// How sure the winner is under the cost model's errors; the rival is the other run of its block that is the fastest
+// most often.
+std::string how_sure(const Comparison& comparison) {
+  constexpr double kSure = 0.9;
+  const Run& best = comparison.runs.front();
+  if (!best.confidence) {
+    return "";
+  }
+  const RunSpread& spread = best.confidence->iteration;
+  std::string text = "The cost model may err: in " + std::to_string(spread.samples) + " draws it takes " +
+                     to_text(spread.low) + " to " + to_text(spread.high) + " (5 to 95 %) and is the fastest in " +
+                     percent(best.confidence->best, 0);
+  const Run* rival = nullptr;
+  for (const Run& run : comparison.runs) {
+    const bool same = run.metrics.iteration.value <= best.metrics.iteration.value * (1 + 1e-9);
+    if (comparison.competes(run) && !same && (rival == nullptr || run.confidence->best > rival->confidence->best)) {
+      rival = &run;
+    }
+  }
+  if (rival != nullptr && best.confidence->best < kSure) {
+    text += "; too close to call: " + name_of(*rival) + " is it in " + percent(rival->confidence->best, 0);
+  }
+  return text + ".";
+}
+
+// Energy and money of the winner, and the run of its block that takes the least of each where that is another one.
+std::string what_it_takes(const Comparison& comparison) {
+  const Run& best = comparison.runs.front();
+  const auto least = [&](auto figure) {
+    const Run* found = &best;
+    for (const Run& run : comparison.runs) {
+      found = comparison.competes(run) && figure(run) < figure(*found) * (1 - 1e-9) ? &run : found;
+    }
+    return found;
+  };
+  const auto other = [&](const Run& run, const std::string& does, const std::string& figure) {
+    return &run == &best ? "" : "; " + name_of(run) + " " + does + " least, " + figure;
+  };
+  std::string text;
+  if (best.energy_per_sample.value > 0) {
+    const Run& frugal = *least([](const Run& run) { return run.energy_per_sample.value; });
+    text = "It draws " + to_text(best.energy_per_sample) + " per sample, " +
+           to_text(best.metrics.energy.total() / best.metrics.iteration) + " on average" +
+           other(frugal, "draws", to_text(frugal.energy_per_sample)) + ".";
+  }
+  if (best.cost_per_million_samples.value > 0) {
+    const Run& cheap = *least([](const Run& run) { return run.cost_per_million_samples.value; });
+    text += (text.empty() ? "" : " ") + std::string("A million samples cost ") + cost_of_million(best) +
+            other(cheap, "costs", cost_of_million(cheap)) + ".";
+  }
+  return text;
+}
+
+// Where devices are timed by different means their order may be the means' own; "" where all are timed alike. A part
+// below 1 % decides nothing.
+std::string what_times_rest_on(const Comparison& comparison) {
+  std::vector<const CostBasis*> types;
+  for (const Run& run : comparison.runs) {
+    for (const CostBasis& basis : run.cost_basis) {
+      const bool known = std::any_of(types.begin(), types.end(), [&](auto* one) { return one->type == basis.type; });
+      if (comparison.competes(run) && !known) {
+        types.push_back(&basis);
+      }
+    }
+  }
+  if (std::all_of(types.begin(), types.end(), [&](auto* one) { return one->main() == types.front()->main(); })) {
+    return "";
+  }
+  std::string text;
+  for (const CostBasis* basis : types) {
+    text += (text.empty() ? "" : ", ") + basis->type + " on " +
+            std::string(kCostSources[static_cast<std::size_t>(basis->main())].words);
+  }
+  return "Times rest on different things: those of " + text +
+         "; which device is the faster one is not known better "
+         "than the worse of them.";
+}
+
+// How many runs are infeasible, and the smallest change that makes the first of them fit; "" where all are feasible.
+std::string what_does_not_fit(const Comparison& comparison) {
+  std::size_t count = 0;
+  const Run* mended = nullptr;
+  for (const Run& run : comparison.runs) {
+    count += run.feasible ? 0 : 1;
+    mended = mended == nullptr && !run.feasible && !run.would_fit.empty() ? &run : mended;
+  }
+  if (count == 0) {
+    return "";
+  }
+  std::string text = std::to_string(count) + " of " + std::to_string(comparison.runs.size()) + " runs are infeasible";
+  if (mended != nullptr) {
+    text += "; the smallest change that makes " + name_of(*mended) + " fit is " + mended->would_fit;
+  }
+  return text + ".";
+}
+
+} // namespace
+
+int naive_run(const Comparison& comparison) {
+  const auto& runs = comparison.runs;
+  int last = -1;
+  for (std::size_t i = 0; i < runs.size() && comparison.competes(runs[i]); ++i) {
+    last = static_cast<int>(i);
+    if (runs[i].strategy == "uniform") {
+      return last;
+    }
+  }
+  return last;
+}
+
+int best_asynchronous(const Comparison& comparison) {
+  const auto& runs = comparison.runs;
+  if (runs.empty() || block_of(runs.front(), comparison.rank) != 0) {
+    return -1;
+  }
+  const auto late =
+      std::find_if(runs.begin(), runs.end(), [&](const Run& run) { return block_of(run, comparison.rank) == 1; });
+  return late == runs.end() ? -1 : static_cast<int>(late - runs.begin());
+}
+
+std::vector<std::string> make_verdict(const Comparison& comparison, const std::vector<Sensitivity>& sensitivities,
+                                      std::optional<Seconds> without_barrier) {
+  const int naive = naive_run(comparison);
+  std::vector<std::string> verdict;
+  if (naive < 0) {
+    verdict.emplace_back("Nothing is feasible here.");
+  } else {
+    const Run& best = comparison.runs.front();
+    verdict.push_back(what_won(comparison, best));
+    if (comparison.runs.size() > 1) {
+      verdict.push_back(against_naive(best, comparison.runs[naive]));
+    }
+    if (std::string late = how_late(comparison); !late.empty()) {
+      verdict.push_back(std::move(late));
+    }
+    if (std::string gained = what_stale_weights_gain(comparison, without_barrier); !gained.empty()) {
+      verdict.push_back(std::move(gained));
+    }
+    if (std::string expected = what_is_expected(best); !expected.empty()) {
+      verdict.push_back(std::move(expected));
+    }
+    if (std::string sure = how_sure(comparison); !sure.empty()) {
+      verdict.push_back(std::move(sure));
+    }
+    verdict.push_back(against_bound(comparison, best));
+    verdict.push_back(what_would_help(best, sensitivities) + what_is_busy(best));
+    if (std::string takes = what_it_takes(comparison); !takes.empty()) {
+      verdict.push_back(std::move(takes));
+    }
+    if (std::string prices = price_remark(prices_of(comparison.runs)); !prices.empty()) {
+      verdict.push_back(std::move(prices));
+    }
+    if (std::string basis = what_times_rest_on(comparison); !basis.empty()) {
+      verdict.push_back(std::move(basis));
+    }
+  }
+  if (std::string rest = what_does_not_fit(comparison); !rest.empty()) {
+    verdict.push_back(std::move(rest));
+  }
+  return verdict;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,169 @@
+// Draws of runs whose equal replicas meet. The median draw counts only where it is faster than the exact replay. So a
+// draw that is known to be no faster need not be replayed, and where half of them are known to be, none of the others.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "sim/base/improves.hpp"
+#include "sim/replay/lockstep.hpp"
+#include "sim/study/measure/measure_graph.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+// The most seconds that a device computes in an iteration, the same in every draw. No period is shorter.
+double most_work(const TaskGraph& graph) {
+  double most = 0;
+  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+    const auto program = graph.program_of(device);
+    most = std::max(most, std::accumulate(program.begin(), program.end(), 0.0, [&](double sum, TaskId task) {
+                      return sum + graph.works[graph.work[task]].seconds.value;
+                    }));
+  }
+  return most;
+}
+
+// What is known of the draws of one request.
+class Draws {
+public:
+  Draws(const Study& study, const ReplayRequest& exact, double exact_seconds)
+      : seed_(study.seed), exact_(exact), exact_seconds_(exact_seconds) {
+    seconds_.fill(kUnknown);
+    rule_out();
+  }
+
+  /// Draws that have to be replayed next: as few as may settle that the median gains nothing; all, where it must gain;
+  /// none, where all that counts is known.
+  std::vector<int> needed() const {
+    const int wanted = kMedian - gainless();
+    const int open = static_cast<int>(
+        std::count_if(seconds_.begin(), seconds_.end(), [](double seconds) { return std::isnan(seconds); }));
+    std::vector<int> draws;
+    for (int draw = 0; draw < kDriftDraws && wanted > 0; ++draw) {
+      if (std::isnan(seconds_[draw]) && (open < wanted || static_cast<int>(draws.size()) < wanted)) {
+        draws.push_back(draw);
+      }
+    }
+    return draws;
+  }
+
+  TaskGraph drawn(int draw) const { return drifted(exact_.graph, seed_, draw); }
+
+  void take(int draw, double seconds, Timeline timeline, double spread) {
+    const bool is_faster = gains(seconds, exact_seconds_);
+    seconds_[draw] = is_faster ? seconds : kInfinity;
+    if (is_faster) {
+      timelines_[draw] = std::move(timeline);
+      spreads_[draw] = spread;
+    }
+  }
+
+  /// Puts the median draw in the exact timeline's place; or returns -1, where it gains nothing.
+  int choose(Timeline& timeline, double& spread) {
+    if (gainless() >= kMedian) {
+      return -1;
+    }
+    const int draw = median_index(seconds_);
+    timeline = std::move(timelines_[draw]);
+    spread = spreads_[draw];
+    return draw;
+  }
+
+private:
+  static constexpr int kMedian = kDriftDraws / 2 + 1; // its place among the draws in order
+
+  int gainless() const { return static_cast<int>(std::count(seconds_.begin(), seconds_.end(), kInfinity)); }
+
+  // A single iteration takes at least what it would take if each transfer had its links for itself. The margins are
+  // wider than what rounding does to periods, the first one narrower than what counts as a gain.
+  void rule_out() {
+    constexpr double kRoundingOfPeriod = 5e-10;
+    constexpr double kRoundingOfEngines = 1e-6;
+    if (exact_.speeds.empty() && exact_seconds_ <= most_work(exact_.graph) * (1 + kRoundingOfPeriod)) {
+      seconds_.fill(kInfinity);
+    }
+    for (int draw = 0; draw < kDriftDraws && exact_.iterations == 1 && gainless() < kMedian; ++draw) {
+      const TaskGraph graph = drawn(draw);
+      const ReplayRequest request{graph, exact_.platform, 1, exact_.speeds};
+      const double least = replay_analytic({&request, 1}).front().end();
+      seconds_[draw] = least >= exact_seconds_ * (1 + kRoundingOfEngines) ? kInfinity : kUnknown;
+    }
+  }
+
+  std::uint64_t seed_;
+  ReplayRequest exact_;
+  double exact_seconds_;
+  std::array<double, kDriftDraws> seconds_; // kUnknown: not replayed; infinite: no gain
+  std::array<Timeline, kDriftDraws> timelines_;
+  std::array<double, kDriftDraws> spreads_{};
+};
+
+// Replays what is needed of some requests' draws, until nothing is.
+void replay_draws(const Replayer& replay, std::span<const ReplayRequest> requests, std::span<const std::size_t> chosen,
+                  std::vector<Draws>& draws) {
+  for (;;) {
+    std::vector<std::pair<std::size_t, int>> asked; // index into `draws`, draw
+    std::vector<TaskGraph> graphs;
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      for (const int draw : draws[i].needed()) {
+        asked.emplace_back(i, draw);
+        graphs.push_back(draws[i].drawn(draw));
+      }
+    }
+    if (asked.empty()) {
+      return;
+    }
+    std::vector<ReplayRequest> drawn;
+    for (std::size_t at = 0; at < asked.size(); ++at) {
+      const ReplayRequest& exact = requests[chosen[asked[at].first]];
+      drawn.push_back({graphs[at], exact.platform, exact.iterations, exact.speeds});
+    }
+    std::vector<Timeline> replayed = replay(drawn);
+    const std::vector<double> spreads = make_steady(replay, drawn, replayed);
+    for (std::size_t at = 0; at < asked.size(); ++at) {
+      const double seconds = measure(graphs[at], replayed[at], drawn[at].platform).iteration.value;
+      draws[asked[at].first].take(asked[at].second, seconds, std::move(replayed[at]), spreads[at]);
+    }
+  }
+}
+
+} // namespace
+
+std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span<const ReplayRequest> requests,
+                           std::span<Timeline> timelines, std::span<double> spreads) {
+  constexpr long kMostTasks = 1'000'000; // executed by what is held at once, some tens of bytes each
+  std::vector<int> chosen_draws(requests.size(), -1);
+  std::vector<std::size_t> chosen;
+  std::vector<Draws> draws;
+  long tasks = 0;
+  const auto flush = [&] {
+    replay_draws(replay, requests, chosen, draws);
+    for (std::size_t c = 0; c < chosen.size(); ++c) {
+      chosen_draws[chosen[c]] = draws[c].choose(timelines[chosen[c]], spreads[chosen[c]]);
+    }
+    chosen.clear();
+    draws.clear();
+    tasks = 0;
+  };
+  for (std::size_t i = 0; i < requests.size() && replay.shares_links(); ++i) {
+    const ReplayRequest& exact = requests[i];
+    if (replicas_meet(exact.graph, exact.platform)) {
+      chosen.push_back(i);
+      draws.emplace_back(study, exact, measure(exact.graph, timelines[i], exact.platform).iteration.value);
+      tasks +=
+          static_cast<long>(exact.graph.tasks()) * exact.iterations * static_cast<long>(draws.back().needed().size());
+    }
+    if (tasks > kMostTasks) {
+      flush();
+    }
+  }
+  flush();
+  return chosen_draws;
+}
+
+} // namespace stagecraft

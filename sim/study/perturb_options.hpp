@@ -1,0 +1,21 @@
+// Key `perturb` of a study: each run repeated in worlds that differ a little from the platform.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "sim/base/format/yaml.hpp"
+#include "sim/replay/perturb.hpp"
+
+namespace stagecraft {
+
+struct PerturbOptions {
+  int samples = 20; ///< draws
+  Perturbation world;
+  std::optional<Failures> failures;
+};
+
+/// Reads the mapping of key `perturb`: docs/formats/study.md. Throws InputError.
+PerturbOptions load_perturb(const yaml::Node& node, const Platform& platform);
+
+} // namespace stagecraft

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/training/fp8_products.hpp"
+
+#include <algorithm>
+
+#include "sim/workload/blocks.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kStoredBytes = 2; // of the training's precision
+
+// Elements of what an operator reads, for one sample.
+double input_elements(const ModelGraph& model, OperatorId op) {
+  double elements = model.predecessors[op].empty() ? model.input_elements : 0;
+  for (const OperatorId before : model.predecessors[op]) {
+    elements += model.operators[before].output_elements;
+  }
+  return elements;
+}
+
+// Whether what the operator reads is needed in 8 bits alone: by nothing that multiplies in more, and not by an
+// attention, whose backward reads its own result.
+bool reads_for_itself(const ModelGraph& model, OperatorId op) {
+  return std::all_of(model.predecessors[op].begin(), model.predecessors[op].end(), [&](OperatorId before) {
+    const std::vector<OperatorId>& readers = model.successors[before];
+    return model.operators[before].kind != KernelKind::attention &&
+           std::all_of(readers.begin(), readers.end(),
+                       [&](OperatorId reader) { return has_fp8_products(model.operators[reader]); });
+  });
+}
+
+} // namespace
+
+bool has_fp8_products(const Operator& op) {
+  return op.kind == KernelKind::matmul && op.parameters + op.frozen > 0 && op.type != "router" &&
+         is_in_numbered_block(op.name);
+}
+
+ModelGraph with_fp8_products(ModelGraph model, const Fp8Row& recipe) {
+  const double copy_bytes = row_of(*recipe.products).bytes;
+  const double part = copy_bytes / kStoredBytes; // of a tensor's elements, counted in the training's precision
+  for (OperatorId id = 0; id < model.size(); ++id) {
+    Operator& op = model.operators[id];
+    if (!has_fp8_products(op)) {
+      continue;
+    }
+    const double inputs = input_elements(model, id);
+    op.products = recipe.products;
+    if (op.forward.kernels > 0) {
+      op.forward.casts = recipe.casts;
+      op.forward.cast_bytes = recipe.cast_bytes * inputs;
+      op.forward.transposed_bytes = recipe.transposed * inputs;
+    }
+    // The gradient of the output is cast once for both products of backward.
+    Pass& backward = op.backward_input.kernels > 0 ? op.backward_input : op.backward_weight;
+    if (backward.kernels > 0) {
+      backward.casts = recipe.casts;
+      backward.cast_bytes = recipe.cast_bytes * op.output_elements;
+      backward.transposed_bytes = recipe.transposed * op.output_elements;
+      backward.casts_gradient = true;
+    }
+    if (op.parameters > 0) { // the copy for the weights' gradient, in place of the tensor where nothing else needs it
+      op.stash_elements += part * inputs;
+      if (op.stash_elements - part * inputs >= inputs && reads_for_itself(model, id)) {
+        op.stash_elements -= inputs;
+      }
+      op.weight_elements *= op.weight_elements > 0 ? part : 1;
+    }
+    op.resident_bytes += 2 * copy_bytes * (op.parameters + op.frozen);
+  }
+  return model;
+}
+
+} // namespace stagecraft
