@@ -165,6 +165,25 @@ ModelGraph with_profile_samples(ModelGraph model, double samples) {
   return model;
 }
 
+namespace {
+
+// A rank, or {rank, layers}.
+void read_adapters(const yaml::Node& node, ImportOptions& options) {
+  if (node.kind == yaml::Node::Kind::scalar) {
+    options.lora = yaml::integer(node, "lora", 1, kMostLora);
+    return;
+  }
+  yaml::Map map(node, "lora");
+  options.lora = map.integer("rank", 1, kMostLora);
+  options.lora_where = map.where("layers");
+  for (const yaml::Node* layer : map.list("layers")) {
+    options.lora_layers.push_back(yaml::scalar(*layer, "layers"));
+  }
+  map.finish();
+}
+
+} // namespace
+
 ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
   if (node.kind == yaml::Node::Kind::scalar) {
     return load_with_settings(find_file(folders, "workloads", node.text, node.where), folders, {}, settings);
@@ -190,8 +209,8 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
   if (map.has("sequence")) {
     options.sequence = map.integer("sequence", 1, kMostSequence);
   }
-  if (map.has("lora")) {
-    options.lora = map.integer("lora", 1, kMostLora);
+  if (const yaml::Node* adapters = map.find("lora")) {
+    read_adapters(*adapters, options);
   }
   map.finish();
   ModelGraph model = workload != nullptr ? load_workload_with_settings(*workload, options, settings)

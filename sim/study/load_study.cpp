@@ -458,7 +458,7 @@ std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> m
   for (Operator& op : copy.operators) {
     op.resident_bytes += op.frozen * row_of(training.precision).bytes;
   }
-  return std::make_shared<const ModelGraph>(training.fp8->products ? with_fp8_products(std::move(copy), *training.fp8)
+  return std::make_shared<const ModelGraph>(training.fp8->products ? with_fp8_products(std::move(copy), training)
                                                                    : std::move(copy));
 }
 

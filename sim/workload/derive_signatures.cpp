@@ -42,6 +42,9 @@ Signature derive_signature(const ModelGraph& model, OperatorId op) {
   }
   signature.output = features_of(out, what.output_elements);
   if (product) {
+    for (InputSignature& input : signature.inputs) {
+      input.for_weights_alone = true;
+    }
     const TensorDimension inputs = signature.inputs.front().dimensions.back();
     const TensorDimension outputs = signature.output.back();
     signature.parameters.push_back({{outputs, inputs}});

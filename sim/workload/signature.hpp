@@ -51,6 +51,8 @@ struct InputSignature {
   int maker = -1; ///< the operator that makes it; -1: the data
   TensorDimensions dimensions;
   bool passes_gradient = true; ///< not where it is read as numbers of experts
+  /// Backward reads it for the gradients of parameters alone: the output is linear in it.
+  bool for_weights_alone = false;
 };
 
 struct ParameterSignature {

@@ -101,6 +101,18 @@ TEST_CASE("Megatron-Bridge's fields are Megatron-LM's arguments with underscores
 }
 
 // Eight samples of each of two replicas.
+TEST_CASE("inputs of activations that Megatron-LM stores in 8 bits are held so here, where products are in 8 bits",
+          "[config]") {
+  const auto stored = [](const std::string& arguments) {
+    return value(read_text(kBatch + arguments + " --activation-func-fp8-input-store", "a.sh", 16), "fp8_activations");
+  };
+  CHECK(stored("--bf16 --fp8-format hybrid") == "true");
+  CHECK(stored("--bf16").empty());
+  const std::string variables = "export MINIBS=1 DGXNNODES=1 DGXNGPU=8 FP8_ACTIVATION=True\n";
+  CHECK(value(read_text(variables + "export FP8=True\n", "config_a.sh", 8), "fp8_activations") == "true");
+  CHECK(value(read_text(variables, "config_a.sh", 8), "fp8_activations").empty());
+}
+
 TEST_CASE("MLPerf's variables are read and never executed", "[config]") {
   const ImportedTraining read = read_shipped("mlperf.sh");
   CHECK(value(read, "global_batch") == "16");

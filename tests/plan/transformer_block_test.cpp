@@ -1,6 +1,7 @@
 // A block of a transformer on a tensor-parallel group, with and without sequence parallelism: parameters, memory and
 // traffic by the formulas of the papers.
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <numeric>
 #include <string>
 
@@ -110,6 +111,46 @@ TEST_CASE("a device holds its part of a block's matrices and all of its vectors"
     }
     CHECK(parameters == near((12 * h * h + 3 * h + 4 * h) / 4 + 6 * h));
   }
+}
+
+// Of a layer whose columns are divided only the gradient of the weights reads the input, which each device keeps its
+// tokens of: it is gathered beside the gradient of the input, and what this leaves is added up beside the former. Of
+// one whose rows are divided both read the gradient of the output.
+TEST_CASE("under sequence parallelism each gradient of a product waits only for what it reads", "[plan][tensor]") {
+  Block block(2);
+  using When = Exchange::When;
+  const auto exchanged = [&](OperatorId op) {
+    std::map<CollectiveKind, When> list;
+    const TensorSplit split = block.split({2, true});
+    for (const Exchange& one : split.operators[static_cast<std::size_t>(op)].backward) {
+      CHECK(list.emplace(one.kind, one.when).second);
+    }
+    return list;
+  };
+  constexpr OperatorId kExpand = 7, kContract = 9;
+  REQUIRE(block.model.operators[kExpand].name == "expand");
+  REQUIRE(block.model.operators[kContract].name == "contract");
+  CHECK(exchanged(kExpand).at(CollectiveKind::all_gather) == When::before_weight);
+  CHECK(exchanged(kExpand).at(CollectiveKind::reduce_scatter) == When::after_input);
+  CHECK(exchanged(kContract).at(CollectiveKind::all_gather) == When::before);
+  CHECK(exchanged(kContract).size() == 1);
+  block.training.exchange_beside = false;
+  CHECK(exchanged(kExpand).at(CollectiveKind::all_gather) == When::before);
+  CHECK(exchanged(kExpand).at(CollectiveKind::reduce_scatter) == When::after);
+}
+
+// Two devices with links of 2 B/s and 1 s: of the s h elements of 2 B each gathers, or adds up, half in one step.
+TEST_CASE("what only the gradient of the weights reads is gathered beside that of the inputs", "[plan][tensor]") {
+  Block block(2);
+  const RankShare expand = block.split({2, true}).operators[7];
+  const Group pair = ring_of({0, 1}, block.router);
+  const double exchange = Block::tokens * Block::width * 2 / 2 / 2 + 1;
+  const auto backward = [&](double input, double weight) {
+    return backward_seconds({Seconds{0}, Seconds{input}, Seconds{weight}}, expand, pair, 1).value;
+  };
+  CHECK(backward(0, 0) == near(2 * exchange));                            // one after the other, on the same links
+  CHECK(backward(exchange + 5, exchange + 7) == near(2 * exchange + 12)); // both hidden
+  CHECK(backward(exchange - 5, exchange + 7) == near(2 * exchange + 7));  // the gather is waited for
 }
 
 struct Traffic {

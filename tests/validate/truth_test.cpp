@@ -103,6 +103,41 @@ TEST_CASE("what a row does not state is assumed, and said", "[validate][truth]")
   CHECK(says("2 samples in a micro-batch")); // 8 are no multiple of 4 x 4 replicas
 }
 
+// The study that is made of a table's only row.
+std::string study_of(const std::string& table) {
+  const fs::path file = table_of(table), studies = file.parent_path() / "studies";
+  const Validation validation = validate(file, {.shipped = kRoot, .studies = studies});
+  REQUIRE(validation.skipped.empty());
+  REQUIRE(validation.rows.size() == 1);
+  return read_file(studies / "a.yaml");
+}
+
+// Their configurations hold frozen weights, and what SwiGLU keeps, in 8 bits.
+TEST_CASE("a run of MLPerf that trains adapters holds in 8 bits what can be held so", "[validate][truth][lora]") {
+  const auto row = [](const std::string& source, const std::string& precision, const std::string& note) {
+    return study_of("case,source,model,layers,hidden,heads,ffn_hidden,seq_len,gpu,num_gpus,micro_batch,global_batch,"
+                    "precision,metric,unit,value,note\na," +
+                    source + ",Llama2 tiny LoRA,2,512,8,1024,128,h100-80gb-sxm,4,1,8," + precision +
+                    ",iteration_seconds,s,1," + note + "\n");
+  };
+  const std::string all = row("MLPerf Training v5.0 results", "fp8", "LoRA rank 4 on attention");
+  CHECK_THAT(all, Contains("lora: {rank: 4, layers: [qkv, projection]}"));
+  CHECK_THAT(all, Contains("fp8_weights: true"));
+  CHECK_THAT(all, Contains("fp8_activations: true"));
+  CHECK_THAT(row("MLPerf Training v5.0 results", "bf16", ""), Contains("lora: 16\n") && !Contains("fp8_weights"));
+  CHECK_THAT(row("NeMo user guide", "fp8", ""), Contains("lora: 16\n") && !Contains("fp8_weights"));
+}
+
+TEST_CASE("a laboratory's runs are predicted from its own kernels where they are shipped", "[validate][truth]") {
+  const auto device = [](const std::string& source) {
+    return study_of("case,source,model,layers,hidden,heads,seq_len,gpu,num_gpus,micro_batch,global_batch,precision,"
+                    "metric,unit,value\na," +
+                    source + ",GPT small,2,512,8,128,b200-sxm,8,1,8,bf16,iteration_seconds,s,1\n");
+  };
+  CHECK_THAT(device("MooreThreads/SimuMax docs"), Contains("\"type\": \"b200-sxm-simumax\""));
+  CHECK_THAT(device("NeMo user guide"), Contains("\"type\": \"b200-sxm\""));
+}
+
 TEST_CASE("a row without sizes is the shipped workload of its name", "[validate][truth]") {
   const Validation validation =
       validated("case,model,seq_len,gpu,num_gpus,micro_batch,global_batch,precision,metric,unit,value,note\n"

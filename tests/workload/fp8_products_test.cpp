@@ -7,7 +7,7 @@ namespace stagecraft {
 namespace {
 
 // One layer of 8 tokens and 4 features, four heads of one feature, an inner width of 16, between a table and a head.
-ModelGraph model() {
+ModelGraph model(const ImportOptions& options = {}) {
   return load_workload(yaml::parse(R"(name: small
 input: {shape: [8]}
 blocks:
@@ -25,14 +25,19 @@ layers:
   - {block: block, name: layer, repeat: 1}
   - {name: head, kind: linear, features: 10, bias: false}
 )",
-                                   "small.yaml"));
+                                   "small.yaml"),
+                       options);
 }
 
 const Operator& named(const ModelGraph& graph, const std::string& name) {
   return find_by_name(graph.operators, name, "operator", {});
 }
 
-const Fp8Row& recipe(std::string_view name) { return find_by_name(kFp8Recipes, name, "recipe", {}); }
+Training recipe(std::string_view name) {
+  Training training;
+  training.fp8 = &find_by_name(kFp8Recipes, name, "recipe", {});
+  return training;
+}
 
 TEST_CASE("linear layers of blocks multiply in 8 bits, and nothing else does", "[workload][fp8]") {
   const ModelGraph made = with_fp8_products(model(), recipe("delayed"));
@@ -94,6 +99,58 @@ TEST_CASE("backward keeps 8 bits where nothing needs more", "[workload][fp8]") {
   const ModelGraph mx = with_fp8_products(model(), recipe("mxfp8"));
   CHECK(kept(mx, "layer.0.qkv") == 32 * 33.0 / 64);
   CHECK(named(mx, "layer.0.qkv").resident_bytes == 2 * 4 * 12 * 33.0 / 32);
+}
+
+// Layers of a block: qkv 4 -> 12 and projection 4 -> 4 adapted with rank 2, expand 4 -> 16 and contract 16 -> 4 frozen.
+ModelGraph adapted() {
+  ModelGraph made = model({.lora = 2, .lora_layers = {"qkv", "projection"}});
+  for (Operator& op : made.operators) {
+    op.resident_bytes += 2 * op.frozen; // as of precision bf16
+  }
+  return made;
+}
+
+TEST_CASE("frozen weights have no copy of what they multiply, and adapters read 16 bits", "[workload][fp8][lora]") {
+  const ModelGraph before = adapted(), after = with_fp8_products(adapted(), recipe("delayed"));
+  for (const char* name : {"layer.0.qkv", "layer.0.projection", "layer.0.expand", "layer.0.contract"}) {
+    CAPTURE(name);
+    CHECK(named(after, name).stash_elements == named(before, name).stash_elements);
+  }
+  CHECK(named(before, "layer.0.expand").stash_elements == 0);
+  CHECK(named(before, "layer.0.qkv").parameters == 2 * (4 + 12));
+  CHECK(named(before, "layer.0.expand").parameters == 0);
+  CHECK(named(after, "layer.0.expand").resident_bytes == (2 + 2 * 1) * 4 * 16);
+}
+
+// One byte of a frozen weight in place of 2 and two copies; two of a trained one, as many as the weight that they
+// replace had. Scales of mxfp8: a byte for 32 numbers.
+TEST_CASE("weights may be held in 8 bits alone", "[workload][fp8][lora]") {
+  Training alone = recipe("delayed");
+  alone.fp8_weights = true;
+  CHECK(named(with_fp8_products(adapted(), alone), "layer.0.expand").resident_bytes == 1 * 4 * 16);
+  CHECK(named(with_fp8_products(adapted(), alone), "head").resident_bytes == 2 * 4 * 10); // in no block
+  CHECK(named(with_fp8_products(model(), alone), "layer.0.expand").resident_bytes == 0);
+  alone.fp8 = recipe("mxfp8").fp8;
+  CHECK(named(with_fp8_products(model(), alone), "layer.0.expand").resident_bytes == Approx(4 * 16 * 2.0 / 32));
+}
+
+TEST_CASE("what gated layers keep may be held in 8 bits", "[workload][fp8]") {
+  const auto gated = [](bool stored) {
+    Training training = recipe("delayed");
+    training.fp8_activations = stored;
+    const ModelGraph made = with_fp8_products(load_model(test::source_dir() / "workloads/llama3-8b.yaml"), training);
+    return named(made, "layer.3.gate").stash_elements;
+  };
+  CHECK(gated(false) == 8192.0 * 2 * 14336);
+  CHECK(gated(true) == gated(false) / 2);
+}
+
+TEST_CASE("products that get adapters are named, and a name that none has is an error", "[workload][lora]") {
+  CHECK(totals_of(model({.lora = 2, .lora_layers = {"contract"}})).parameters == 2 * (16 + 4));
+  CHECK_THAT(test::error_of([] { model({.lora = 2, .lora_layers = {"contrct"}}); }),
+             Catch::Contains("did you mean 'contract'"));
+  CHECK_THAT(test::error_of([] { model({.lora = 2, .lora_layers = {"head"}}); }), // in no block
+             Catch::Contains("unknown product of a numbered block 'head'"));
 }
 
 } // namespace

@@ -38,6 +38,9 @@ void add_reading_flags(Flags& flags, ModelReading& options) {
             {.name = "N", .check = whole_number(1, kMostSequence)});
   flags.add("--lora", &options.lora, "train adapters of this rank beside each block's products, and nothing else",
             {.name = "R", .check = whole_number(1, kMostLora)});
+  flags.add("--lora-layers", &options.lora_layers,
+            "of these products of a block alone, as qkv,projection; `show MODEL` names them",
+            {.name = "A,B,…", .commas = true});
 }
 
 void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional& positional) {
@@ -120,7 +123,8 @@ void add_entry(yaml::Node& map, const std::string& key, const std::string& value
 
 yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   yaml::Node name = text_node(model, "MODEL");
-  if (reading.dimensions.empty() && reading.cost_scale.empty() && reading.sequence == 0 && reading.lora == 0) {
+  if (reading.dimensions.empty() && reading.cost_scale.empty() && reading.sequence == 0 && reading.lora == 0 &&
+      reading.lora_layers.empty()) {
     return name;
   }
   yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = name.where};
@@ -132,7 +136,20 @@ yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
   add_entry(mapping, "cost_scale", reading.cost_scale, "--cost-scale");
   add_entry(mapping, "sequence", reading.sequence > 0 ? std::to_string(reading.sequence) : "", "--seq");
-  add_entry(mapping, "lora", reading.lora > 0 ? std::to_string(reading.lora) : "", "--lora");
+  const std::string rank = reading.lora > 0 ? std::to_string(reading.lora) : "";
+  if (reading.lora_layers.empty()) {
+    add_entry(mapping, "lora", rank, "--lora");
+    return mapping;
+  }
+  const Where where{"--lora-layers", 0, 0};
+  yaml::Node adapters{.kind = yaml::Node::Kind::map, .where = where};
+  add_entry(adapters, "rank", rank, "--lora");
+  yaml::Node layers{.kind = yaml::Node::Kind::sequence, .where = where};
+  for (const std::string& layer : reading.lora_layers) {
+    layers.items.push_back(text_node(layer, "--lora-layers"));
+  }
+  adapters.entries.push_back({"layers", where, std::move(layers)});
+  mapping.entries.push_back({"lora", where, std::move(adapters)});
   return mapping;
 }
 
@@ -157,6 +174,8 @@ ImportOptions import_options(const ModelReading& reading) {
   if (reading.lora > 0) {
     options.lora = reading.lora;
   }
+  options.lora_layers = reading.lora_layers;
+  options.lora_where = {"--lora-layers", 0, 0};
   return options;
 }
 
@@ -256,7 +275,8 @@ void refuse_model_flags(const ModelOptions& options) {
                                     {"--dim", !reading.dimensions.empty()},
                                     {"--cost-scale", !reading.cost_scale.empty()},
                                     {"--seq", reading.sequence > 0},
-                                    {"--lora", reading.lora > 0}}) {
+                                    {"--lora", reading.lora > 0},
+                                    {"--lora-layers", !reading.lora_layers.empty()}}) {
     if (given) {
       throw InputError({flag, 0, 0}, "'" + options.model +
                                          "' is a study, which names its model and platform; allowed: --set model=M, "

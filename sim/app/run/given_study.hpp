@@ -19,12 +19,13 @@ struct SettingOptions {
   bool unfold = false, per_device = false;
 };
 
-/// How a model's file is read: --dim, --cost-scale and --seq.
+/// How a model's file is read: --dim, --cost-scale, --seq, --lora and --lora-layers.
 struct ModelReading {
   std::vector<std::string> dimensions;
   std::string cost_scale;
-  int sequence = 0; ///< 0: as the file says
-  int lora = 0;     ///< 0: all weights are trained
+  int sequence = 0;                     ///< 0: as the file says
+  int lora = 0;                         ///< 0: all weights are trained
+  std::vector<std::string> lora_layers; ///< none: every product of a block
 };
 
 /// The values of MODEL and of --platform, or of --devices and the flags that describe them.

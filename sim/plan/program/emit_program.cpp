@@ -314,31 +314,34 @@ private:
       }
     }
     gradient = convert(gradient, without_partial(tensor(made_[op]).placements));
-    std::vector<TensorId> reads = {gradient};
-    if (signature(op).reads_inputs) {
-      const auto ids = inputs(op);
-      reads.insert(reads.end(), ids.begin(), ids.end());
-    }
+    std::vector<TensorId> ids = signature(op).reads_inputs ? inputs(op) : std::vector<TensorId>();
     if (signature(op).reads_output) {
-      reads.push_back(made_[op]);
+      ids.push_back(made_[op]);
     }
-    reads.insert(reads.end(), inside_[op].begin(), inside_[op].end());
-    differentiate(op, reads);
-  }
-
-  void differentiate(int op, std::vector<TensorId> reads) {
-    std::vector<TensorId> weights;
+    ids.insert(ids.end(), inside_[op].begin(), inside_[op].end());
     for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
       if (!signature(op).parameters[i].added_last) {
-        weights.push_back(held(op, i));
+        ids.push_back(held(op, i));
       }
     }
-    reads.insert(reads.end(), weights.begin(), weights.end());
+    differentiate(op, gradient, ids);
+  }
+
+  // `saved`: the inputs, if they are read at all, and what else both gradients are computed from.
+  void differentiate(int op, TensorId gradient, const std::vector<TensorId>& saved) {
+    std::vector<TensorId> reads = {gradient}, for_input = {gradient};
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+      reads.push_back(saved[i]);
+      const bool is_input = signature(op).reads_inputs && i < signature(op).inputs.size();
+      if (!is_input || !signature(op).inputs[i].for_weights_alone) {
+        for_input.push_back(saved[i]);
+      }
+    }
     for (std::size_t i = 0; i < signature(op).inputs.size(); ++i) {
       const InputSignature& input = signature(op).inputs[i];
       if (input.maker >= 0 && input.passes_gradient) {
         const TensorId id = make(Role::gradient, input.maker, 0, input.dimensions, made(op, input.dimensions, false));
-        steps_->push_back({StepKind::backward_input, op, static_cast<int>(i), 0, false, reads, id});
+        steps_->push_back({StepKind::backward_input, op, static_cast<int>(i), 0, false, for_input, id});
         arriving_[input.maker].push_back(id);
       }
     }

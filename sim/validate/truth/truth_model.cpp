@@ -178,20 +178,25 @@ std::string blocks_alone(const std::string& workload, const Decoder& d) {
                       "shape: [" + std::to_string(d.sequence) + ", " + std::to_string(d.hidden) + "]");
 }
 
-// The rank of adapters, where the run trains these alone.
-int adapter_rank(const TruthRow& row, std::vector<std::string>& assumed) {
-  if (!row.mentions("lora") && plain_words(row.model).find("lora") == std::string::npos) {
-    return 0;
+// What the study says of adapters, where the run trains these alone.
+std::string adapters_of(const TruthRow& row, std::vector<std::string>& assumed) {
+  if (!trains_adapters(row)) {
+    return "";
   }
   constexpr int kUsual = 16;
   const int stated = number_after(row.note, "LoRA rank ");
   if (stated <= 0) {
     assumed.emplace_back("adapters of rank 16");
   }
-  return stated > 0 ? stated : kUsual;
+  const std::string rank = std::to_string(stated > 0 ? stated : kUsual);
+  return "  lora: " + (row.mentions("on attention") ? "{rank: " + rank + ", layers: [qkv, projection]}" : rank) + "\n";
 }
 
 } // namespace
+
+bool trains_adapters(const TruthRow& row) {
+  return row.mentions("lora") || plain_words(row.model).find("lora") != std::string::npos;
+}
 
 bool is_decoder(const TruthRow& row) { return family_of(plain_words(row.model)) != nullptr; }
 
@@ -244,8 +249,7 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
   if (d.key_value_heads > d.heads || d.heads % d.key_value_heads != 0 || (d.experts.top > d.experts.count)) {
     return Infeasible{"kv_heads does not divide heads, or experts_active is above experts"};
   }
-  const int rank = adapter_rank(row, part.assumed);
-  part.text = "model:\n" + (rank > 0 ? "  lora: " + std::to_string(rank) + "\n" : "") + "  workload:\n" +
+  part.text = "model:\n" + adapters_of(row, part.assumed) + "  workload:\n" +
               with_indent(row.metric.starts_with("layer_") ? blocks_alone(workload_of(d), d) : workload_of(d), "    ");
   return part;
 }

@@ -61,6 +61,21 @@ std::string nearest_device(const std::string& gpu, const fs::path& shipped) {
   return best;
 }
 
+// A laboratory whose tables of runs come with its own kernels, and the device type that has their speed.
+struct Laboratory {
+  std::string_view name, device, measured;
+};
+constexpr std::array kLaboratories = {Laboratory{"SimuMax", "b200-sxm", "b200-sxm-simumax"}};
+
+// The type of the row's devices: at the speed that the same laboratory measured kernels of it, where it has.
+std::string device_of(const TruthRow& row, const fs::path& shipped) {
+  const std::string device = nearest_device(plain_words(row.gpu), shipped);
+  const auto own = std::find_if(kLaboratories.begin(), kLaboratories.end(), [&](const Laboratory& one) {
+    return one.device == device && row.mentions(one.name);
+  });
+  return own == kLaboratories.end() ? device : std::string(own->measured);
+}
+
 struct NodeOf {
   std::string_view family, node; ///< of a device type, and the platform that is a node of it
 };
@@ -161,7 +176,7 @@ int devices_of_node(const yaml::Node& node, const TruthRow& row, int devices) {
 
 std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devices, const fs::path& shipped) {
   constexpr double kGigabit = 1e9 / 8, kReached = 0.9; // of a network's rate, as in the shipped platforms
-  const std::string device = nearest_device(plain_words(row.gpu), shipped);
+  const std::string device = device_of(row, shipped);
   if (device.empty()) {
     return Infeasible{"no shipped device type is called like '" + row.gpu + "'"};
   }

@@ -37,6 +37,8 @@ struct ShippedModel {
 
 /// Whether a row's name is that of a decoder, which its columns describe.
 bool is_decoder(const TruthRow& row);
+/// Whether a run trains adapters beside frozen weights.
+bool trains_adapters(const TruthRow& row);
 
 /// The shipped workload of a row's name, with the row's length of a sequence; nothing where there is none of that name,
 /// and of a decoder whose sizes are stated.

@@ -98,7 +98,21 @@ private:
     if (!rows && !blocks && !own_blocks && !tensor && !has(all, "delayed")) {
       assume("delayed scales of products in 8 bits");
     }
+    write_held_in_8_bits();
     return "";
+  }
+
+  // MLPerf's runs that train adapters hold frozen weights, and what SwiGLU keeps, in 8 bits: FP8_PARAMS and
+  // FP8_ACTIVATION of its implementations by NVIDIA and AMD.
+  void write_held_in_8_bits() {
+    const bool adapters = row_.mentions("MLPerf") && trains_adapters(row_);
+    if (adapters || has(row_.flag("note"), "fp8_params=true")) {
+      line("  fp8_weights: true");
+    }
+    if (adapters) {
+      line("  fp8_activations: true");
+      assume("frozen weights and inputs of SwiGLU in 8 bits");
+    }
   }
 
   // How tokens reach experts, what is left to hosts, and graphs of kernels, which the host launches at once.

@@ -41,14 +41,13 @@ constexpr std::array kVariables = {
     VariableRow{"PIPELINE_LAYOUT", "pipeline-model-parallel-layout"},
 };
 // Other variables that change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 19> kUnheededVariables = {"TP_COMM_OVERLAP",
+constexpr std::array<std::string_view, 18> kUnheededVariables = {"TP_COMM_OVERLAP",
                                                                  "MC_TP_OVERLAP_AG",
                                                                  "MC_TP_OVERLAP_RS",
                                                                  "FP4",
                                                                  "FP8_PARAMS",
                                                                  "FP8_PARAM_GATHER",
                                                                  "FP8_DPA",
-                                                                 "FP8_ACTIVATION",
                                                                  "CPU_OFFLOADING",
                                                                  "ACT_CKPT_GRANULARITY",
                                                                  "ACT_CKPT_NUM_LAYERS",
@@ -76,6 +75,9 @@ public:
     add("bf16", "", whole_, "bf16");
     if (is_on("FP8")) {
       add("fp8-format", "hybrid", where("FP8"), "FP8");
+      if (is_on("FP8_ACTIVATION")) {
+        add("activation-func-fp8-input-store", "", where("FP8_ACTIVATION"), "FP8_ACTIVATION");
+      }
     }
     read_batch();
     refuse_unknown_degrees();

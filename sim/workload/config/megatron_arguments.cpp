@@ -120,6 +120,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"clip-grad", true},
     MegatronFlag{"fp8-format", true},
     MegatronFlag{"fp8-recipe", true},
+    MegatronFlag{"activation-func-fp8-input-store", false},
     MegatronFlag{"nproc-per-node", true},
     MegatronFlag{"nnodes", true},
     MegatronFlag{"seq-length", true},

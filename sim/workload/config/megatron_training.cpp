@@ -191,6 +191,9 @@ private:
       });
       if (known) {
         draft_.set("fp8", recipe, given_.where("fp8-format"));
+        if (given_.has("activation-func-fp8-input-store")) {
+          draft_.set("fp8_activations", "true", given_.where("activation-func-fp8-input-store"));
+        }
       } else {
         draft_.leave(given_.written("fp8-recipe") + " " + excerpt(recipe));
       }

@@ -72,6 +72,10 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
     throw InputError({file, 0, 0}, "a length of sequences is given, but files of the format '" +
                                        std::string(format.name) + "' say it themselves; allowed: no length");
   }
+  if (!options.lora && !options.lora_layers.empty()) {
+    throw InputError({file, 0, 0},
+                     "products are named that get adapters, but no rank of these; allowed: with --lora R");
+  }
   if (options.lora && !format.has_layers) {
     throw InputError({file, 0, 0}, "adapters are asked for, but files of the format '" + std::string(format.name) +
                                        "' do not say which weights a layer has; allowed: no 'lora'");

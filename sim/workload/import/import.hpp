@@ -28,6 +28,9 @@ struct ImportOptions {
   /// Rank of an adapter of low rank (Hu et al. 2021) beside each product in a numbered block, all other weights frozen;
   /// in formats that give layers.
   std::optional<int> lora;
+  /// The products that get one, by their names in a block; empty: all.
+  std::vector<std::string> lora_layers;
+  Where lora_where; ///< where these names stand, for errors
 };
 
 /// Our own YAML: docs/formats/workload.md.

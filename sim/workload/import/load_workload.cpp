@@ -1,9 +1,11 @@
 // Our own workload files: docs/formats/workload.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include "sim/base/count_of.hpp"
 #include "sim/base/format/physical_ranges.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/import/import.hpp"
@@ -37,9 +39,10 @@ void check_size(const Shape& shape, const Where& where) {
 // Reads one file, and keeps the layers read so far with the shapes of their outputs.
 class WorkloadReader {
 public:
-  /// `lora`: rank of adapters of all products in numbered blocks, all else frozen; 0: none.
-  WorkloadReader(yaml::Map& document, int lora)
-      : placed_(expand(document)), input_where_(document.where()), lora_(lora) {
+  /// Adapters stand beside products in numbered blocks, all else is frozen, where `options` ask for them.
+  WorkloadReader(yaml::Map& document, const ImportOptions& options)
+      : placed_(expand(document)), input_where_(document.where()), lora_(options.lora.value_or(0)),
+        lora_layers_(options.lora_layers), lora_where_(options.lora_where) {
     if (const yaml::Node* node = document.find("input")) {
       yaml::Map input(*node, "input");
       input_ = read_shape(input.node("shape"), "shape");
@@ -63,11 +66,7 @@ public:
       }
     }
     fill_defaults();
-    if (lora_ > 0 && !adapted_) {
-      throw InputError(input_where_,
-                       "no product of numbered blocks, such as 'layer.0.qkv', can have an adapter; allowed: "
-                       "a model that has some, or no 'lora'");
-    }
+    check_adapters();
     const double input_elements = input_.empty() ? 0 : elements_of(input_);
     ModelGraph graph = make_graph(name, make_operators(std::move(layers_), input_elements), std::move(edges),
                                   std::move(profiles_), input_where_);
@@ -268,11 +267,9 @@ private:
     check_size(shaped.output, map.where());
     layer.op.kind = kind.kernel;
     layer.op.output_elements = elements_of(shaped.output);
-    const bool adapts = lora_ > 0 && is_in_numbered_block(placed.name) && layer.op.type == "linear";
-    if (adapts && shaped.lora == 0) {
+    if (adapts(placed.name, layer.op.type) && shaped.lora == 0) {
       shaped.lora = lora_;
     }
-    adapted_ = adapted_ || shaped.lora > 0;
     layer.cost = cost_of(kind, shaped);
     layer.op.signature = signature_of(kind, shaped, layer.inputs);
     if (map.boolean("frozen", lora_ > 0 && shaped.lora == 0)) {
@@ -280,6 +277,30 @@ private:
       freeze_parameters(layer.op.signature);
     }
     shapes_.push_back(shaped.output);
+  }
+
+  // Whether a layer gets an adapter. Notes the names of those that could.
+  bool adapts(const std::string& name, const std::string& type) {
+    if (type != "linear" || !is_in_numbered_block(name)) {
+      return false;
+    }
+    const std::string in_block = name.substr(name.rfind('.') + 1);
+    adaptable_.insert(in_block);
+    return lora_layers_.empty() || std::find(lora_layers_.begin(), lora_layers_.end(), in_block) != lora_layers_.end();
+  }
+
+  void check_adapters() const {
+    if (lora_ > 0 && adaptable_.empty()) {
+      throw InputError(input_where_,
+                       "no product of numbered blocks, such as 'layer.0.qkv', can have an adapter; allowed: "
+                       "a model that has some, or no 'lora'");
+    }
+    for (const std::string& name : lora_layers_) {
+      if (!adaptable_.contains(name)) {
+        throw InputError(lora_where_,
+                         unknown_name("product of a numbered block", name, {adaptable_.begin(), adaptable_.end()}));
+      }
+    }
   }
 
   static void freeze_parameters(std::optional<Signature>& signature) {
@@ -371,8 +392,10 @@ private:
   std::vector<Profile> profiles_;   ///< of each type one per micro-batch size
   std::vector<MeasuredType> types_; ///< in the order of their profiles
   int lora_ = 0;
-  bool adapted_ = false; ///< whether any layer has an adapter
-  bool by_type_ = false; ///< layers give their times by the type's name
+  std::vector<std::string> lora_layers_;
+  Where lora_where_;
+  std::set<std::string> adaptable_; ///< names in their blocks of products that could have an adapter
+  bool by_type_ = false;            ///< layers give their times by the type's name
   std::map<std::string, int> index_;
   std::vector<Shape> shapes_;       ///< per layer read so far
   std::vector<CostedLayer> layers_; ///< per layer read so far
@@ -385,7 +408,7 @@ ModelGraph load_workload(const yaml::Node& document, const ImportOptions& option
   const std::string name = map.text("name");
   const std::string description = map.text("description", "");
   map.text("sources", "");
-  ModelGraph graph = WorkloadReader(map, options.lora.value_or(0)).read(name);
+  ModelGraph graph = WorkloadReader(map, options).read(name);
   map.finish();
   graph.description = description;
   return graph;

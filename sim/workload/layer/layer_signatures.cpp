@@ -44,7 +44,7 @@ Signature linear_signature(const Layer& layer, std::int64_t samples) {
   const std::int64_t out = layer.output.back();
   const int inputs = add_letter(signature, "input features", in, Along::sum, true);
   const int outputs = add_letter(signature, "output features", out, Along::each, true);
-  signature.inputs = {{-1, with(signature, layer, {{inputs, {in}}})}};
+  signature.inputs = {{.dimensions = with(signature, layer, {{inputs, {in}}}), .for_weights_alone = true}};
   signature.output = with(signature, layer, {{outputs, {out}}});
   signature.parameters.push_back({{{outputs, {out}}, {inputs, {in}}}});
   if (layer.bias) {

@@ -30,6 +30,15 @@ bool reads_for_itself(const ModelGraph& model, OperatorId op) {
   });
 }
 
+// What the copies of an operator's weights take beside the weights. Where they stand alone, the two of a weight that is
+// trained take its place; of a frozen one there is one, whose transposed copy is made when it is read.
+double bytes_of_copies(const Operator& op, double copy_bytes, bool alone) {
+  if (op.frozen > 0) {
+    return op.frozen * (alone ? copy_bytes - kStoredBytes : 2 * copy_bytes);
+  }
+  return op.parameters * std::max(0.0, 2 * copy_bytes - (alone ? kStoredBytes : 0));
+}
+
 } // namespace
 
 bool has_fp8_products(const Operator& op) {
@@ -37,11 +46,15 @@ bool has_fp8_products(const Operator& op) {
          is_in_numbered_block(op.name);
 }
 
-ModelGraph with_fp8_products(ModelGraph model, const Fp8Row& recipe) {
+ModelGraph with_fp8_products(ModelGraph model, const Training& training) {
+  const Fp8Row& recipe = *training.fp8;
   const double copy_bytes = row_of(*recipe.products).bytes;
   const double part = copy_bytes / kStoredBytes; // of a tensor's elements, counted in the training's precision
   for (OperatorId id = 0; id < model.size(); ++id) {
     Operator& op = model.operators[id];
+    if (training.fp8_activations && op.type == "gated") {
+      op.stash_elements *= part;
+    }
     if (!has_fp8_products(op)) {
       continue;
     }
@@ -60,14 +73,16 @@ ModelGraph with_fp8_products(ModelGraph model, const Fp8Row& recipe) {
       backward.transposed_bytes = recipe.transposed * op.output_elements;
       backward.casts_gradient = true;
     }
-    if (op.parameters > 0) { // the copy for the weights' gradient, in place of the tensor where nothing else needs it
+    // The copy for the weights' gradient, in place of the tensor where nothing else needs it. Frozen weights have none,
+    // and an adapter beside them multiplies in the training's precision.
+    if (op.parameters > 0 && op.frozen == 0) {
       op.stash_elements += part * inputs;
       if (op.stash_elements - part * inputs >= inputs && reads_for_itself(model, id)) {
         op.stash_elements -= inputs;
       }
       op.weight_elements *= op.weight_elements > 0 ? part : 1;
     }
-    op.resident_bytes += 2 * copy_bytes * (op.parameters + op.frozen);
+    op.resident_bytes += bytes_of_copies(op, copy_bytes, training.fp8_weights);
   }
   return model;
 }

@@ -9,8 +9,9 @@ namespace stagecraft {
 /// Whether such products are those of this operator: of a linear layer in a numbered block, but not of one that routes.
 bool has_fp8_products(const Operator& op);
 
-/// The model with these products as the recipe says: their format, the casts of inputs and of gradients, what backward
-/// keeps in 8 bits, and the copies of weights, which are held all the time.
-ModelGraph with_fp8_products(ModelGraph model, const Fp8Row& recipe);
+/// The model with these products as the training's recipe says: their format, the casts of inputs and of gradients,
+/// what backward keeps in 8 bits, and the copies of weights, which are held all the time. Frozen weights are counted
+/// among what the operator holds, in the training's precision, before.
+ModelGraph with_fp8_products(ModelGraph model, const Training& training);
 
 } // namespace stagecraft

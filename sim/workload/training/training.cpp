@@ -156,6 +156,12 @@ void read_precision(yaml::Map& map, Training& training) {
   if (training.fp8->products && row_of(training.precision).bytes != 2) {
     throw InputError(map.where("fp8"), "casts tensors of 16 bits; allowed: 'precision' bf16 or fp16, or 'fp8' none");
   }
+  training.fp8_weights = map.boolean("fp8_weights", false);
+  training.fp8_activations = map.boolean("fp8_activations", false);
+  if ((training.fp8_weights || training.fp8_activations) && !training.fp8->products) {
+    throw InputError(map.where(training.fp8_weights ? "fp8_weights" : "fp8_activations"),
+                     "no products are in 8 bits; allowed: with 'fp8' delayed, tensorwise, or another but none");
+  }
 }
 
 void read_recomputes(yaml::Map& map, Training& training) {

@@ -202,6 +202,8 @@ struct Training {
   TokenDispatcher dispatcher;                  ///< of all mixtures
   std::optional<Precision> gradient_precision; ///< in which gradients are accumulated and reduced; nothing: the above
   const Fp8Row* fp8 = &kFp8Recipes[0];
+  bool fp8_weights = false;                       ///< weights of products in 8 bits are held so alone
+  bool fp8_activations = false;                   ///< what gated layers keep for backward is held in 8 bits
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try
   RecomputeChoice recompute; ///< the choice of the current run; at first that in front of `recomputes`
   StepMode step = StepMode::barrier;
