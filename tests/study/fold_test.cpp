@@ -143,6 +143,69 @@ TEST_CASE("a hundred random plans with stragglers come to the same with and with
   CHECK(split_runs >= 10);
 }
 
+// Degrees of so many devices of which some share tokens, experts or both.
+std::string random_axes(std::mt19937& random, int devices) {
+  const auto rules = std::array{"ring", "all-gather", "all-to-all"};
+  const auto orders = std::array{"tensor-data-pipeline", "tensor-pipeline-data"};
+  const int tensor = 1 << (random() % 2), pipeline = 1 << (random() % 2);
+  const int context = std::min(devices / tensor / pipeline, 1 << (random() % 3));
+  const int expert = std::min(devices / pipeline, 1 << (random() % 4));
+  const int zero = static_cast<int>(random() % 4);
+  std::string degrees = "{pipeline: " + std::to_string(pipeline) + ", tensor: " + std::to_string(tensor);
+  degrees += context > 1 ? ", context: " + std::to_string(context) + ", context_rule: " + any_of(rules, random) : "";
+  degrees += expert > 1 ? ", expert: " + std::to_string(expert) : "";
+  degrees += expert > 1 && expert * tensor <= devices / pipeline && tensor > 1 && random() % 2 == 0
+                 ? ", expert_tensor: " + std::to_string(tensor)
+                 : "";
+  return degrees + (zero > 0 ? ", zero: " + std::to_string(zero) : "") + ", order: " + any_of(orders, random) + "}";
+}
+
+// Ranks of a team wait for each other at its exchanges and meet the others' on links; the first experts are chosen more
+// often than the last, or all are alike.
+TEST_CASE("ranks that share tokens or experts come to the same with and without folding", "[study][fold][experts]") {
+  const auto schedules = std::array{"1f1b", "zb-h1", "combined-1f1b", "dualpipe-v", "gpipe"};
+  const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
+  const auto dispatchers = std::array{"alltoall", "deepep"};
+  const auto reductions = std::array{"auto", "auto", "ring", "tree"};
+  const auto skews = std::array{"0", "0", "0.3"};
+  std::mt19937 random(5);
+  int folded_runs = 0, folded_members = 0;
+  for (int draw = 0; draw < 100; ++draw) {
+    const int nodes = 4 << (random() % 2), devices = 2 << (random() % 2);
+    std::vector<Setting> settings = random_cluster(random, nodes, devices);
+    if (random() % 2 == 0) {
+      settings.push_back({"platform.nodes.1.devices.0.type", "a100-sxm-80gb"});
+    }
+    const std::string degrees = random_axes(random, nodes * devices);
+    const std::string text = folded_study(degrees, any_of(schedules, random), any_of(engines, random));
+    settings.push_back({"model", "small-mixture.yaml"});
+    settings.push_back({"training.global_batch", "128"});
+    settings.push_back({"training.precision", "bf16"});
+    settings.push_back({"training.expert_skew", any_of(skews, random)});
+    settings.push_back({"training.token_dispatcher", any_of(dispatchers, random)});
+    settings.push_back({"training.clip_gradients", random() % 3 == 0 ? "true" : "false"});
+    settings.push_back({"training.recompute", random() % 3 == 0 ? "full" : "none"});
+    settings.push_back({"training.gradient_bucket", random() % 2 == 0 ? "1 TB" : "4 MB"});
+    settings.push_back({"detail", random() % 3 == 0 ? "all" : "auto"});
+    settings.push_back({"training.all_reduce", any_of(reductions, random)});
+    if (random() % 6 == 0) {
+      settings.push_back({"training.offload", "{optimizer: 1, gradients: true}"});
+    }
+    INFO(told(text, settings));
+    const auto [folded, unfolded] = both_ways(text, settings);
+    REQUIRE(folded.size() == unfolded.size());
+    for (std::size_t run = 0; run < folded.size(); ++run) {
+      check_same_figures(folded[run], unfolded[run]);
+      const bool folds = folded[run].folded_replicas > 1;
+      folded_runs += folds ? 1 : 0;
+      const bool shares = degrees.find("context") != std::string::npos || degrees.find("expert") != std::string::npos;
+      folded_members += folds && shares ? 1 : 0;
+    }
+  }
+  CHECK(folded_runs >= 30);
+  CHECK(folded_members >= 20);
+}
+
 // Devices of a node copy over one uplink and share their host; replicas that lie across nodes do so alike.
 TEST_CASE("what is left to hosts comes to the same with and without folding", "[study][fold][offload]") {
   const auto offloads = std::array{"{optimizer: 1}", "{optimizer: 0.5, gradients: true}",
