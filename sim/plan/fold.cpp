@@ -35,7 +35,8 @@ std::int64_t crossings_of_link(const Fold& fold, LinkId link, std::int64_t cross
 
 } // namespace
 
-// A class's devices see as many groups of each class, and here that is one: groups with a class in common are alike.
+// Devices of a class are in as many groups of each class, and here each is in one: groups with a class in common are
+// alike.
 std::vector<FoldedGroup> fold_groups(std::vector<std::vector<std::size_t>> groups, const StageFold* fold,
                                      std::size_t degree) {
   std::vector<FoldedGroup> folded;

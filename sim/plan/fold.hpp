@@ -32,8 +32,8 @@ struct FoldedGroup {
   std::int32_t count = 1;
 };
 
-/// Of groups that have each device of a stage once, or that many of them, one of those that are alike. `fold`: null
-/// where each stands for itself.
+/// Of groups of a stage's devices, none of which is in two, one of those that are alike. `fold`: null where each stands
+/// for itself.
 std::vector<FoldedGroup> fold_groups(std::vector<std::vector<std::size_t>> groups, const StageFold* fold,
                                      std::size_t degree);
 

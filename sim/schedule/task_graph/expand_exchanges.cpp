@@ -425,7 +425,7 @@ private:
   std::vector<Edge> edges_;
 };
 
-// At most: an exchange counts once for each device of its team.
+// An exchange counts once for each device of its team that is simulated, mostly more than it has flows.
 double tasks_with_steps(const TaskGraph& graph, const ExchangePlan& plan, const std::vector<char>& divides) {
   const std::vector<std::int32_t> count = graph.tasks_per_work();
   double tasks = 0;
