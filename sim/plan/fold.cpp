@@ -2,7 +2,9 @@
 #include "sim/plan/fold.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "sim/base/error.hpp"
 
@@ -32,6 +34,44 @@ std::int64_t crossings_of_link(const Fold& fold, LinkId link, std::int64_t cross
 }
 
 } // namespace
+
+// Devices of a class are in as many groups of each class, and here each is in one: groups with a class in common are
+// alike.
+std::vector<FoldedGroup> fold_groups(std::vector<std::vector<std::size_t>> groups, const StageFold* fold,
+                                     std::size_t degree) {
+  std::vector<FoldedGroup> folded;
+  if (fold == nullptr) {
+    std::transform(groups.begin(), groups.end(), std::back_inserter(folded),
+                   [](std::vector<std::size_t>& group) { return FoldedGroup{std::move(group)}; });
+    return folded;
+  }
+  std::map<std::size_t, std::size_t> known; // by a simulated member
+  for (std::vector<std::size_t>& group : groups) {
+    const std::vector<std::size_t> places = simulated_places(group, fold, degree);
+    const std::size_t key = *std::min_element(places.begin(), places.end());
+    const auto [at, is_new] = known.try_emplace(key, folded.size());
+    if (is_new) {
+      folded.push_back({std::move(group), 0});
+    }
+    ++folded[at->second].count;
+  }
+  return folded;
+}
+
+std::vector<std::size_t> simulated_places(const std::vector<std::size_t>& members, const StageFold* fold,
+                                          std::size_t degree) {
+  if (fold == nullptr) {
+    return members;
+  }
+  std::vector<std::size_t> places;
+  for (const std::size_t member : members) {
+    const std::size_t place = fold->simulated(member, degree);
+    if (std::find(places.begin(), places.end(), place) == places.end()) {
+      places.push_back(place);
+    }
+  }
+  return places;
+}
 
 Leg Fold::leg(const Leg& one, std::int32_t count) const {
   Leg folded{{}, one.latency, one.bandwidth};

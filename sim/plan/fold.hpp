@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,8 +18,28 @@ struct StageFold {
   std::vector<std::int32_t> first;    ///< [class]: the replica that is simulated, ascending
   std::vector<std::int32_t> count;    ///< [class]: replicas that it stands for
 
+  /// The place, among devices that are simulated, of the one that stands for a device of the stage, whose place is
+  /// among all; replicas have so many devices.
+  std::size_t simulated(std::size_t device, std::size_t degree) const {
+    return static_cast<std::size_t>(class_of[device / degree]) * degree + device % degree;
+  }
   bool operator==(const StageFold&) const = default;
 };
+
+/// Devices of a stage that exchange data, by their places among all, and how many such groups are alike.
+struct FoldedGroup {
+  std::vector<std::size_t> members;
+  std::int32_t count = 1;
+};
+
+/// Of groups of a stage's devices, none of which is in two, one of those that are alike. `fold`: null where each stands
+/// for itself.
+std::vector<FoldedGroup> fold_groups(std::vector<std::vector<std::size_t>> groups, const StageFold* fold,
+                                     std::size_t degree);
+
+/// The places, among devices that are simulated, of those that stand for some devices of a stage, each once.
+std::vector<std::size_t> simulated_places(const std::vector<std::size_t>& members, const StageFold* fold,
+                                          std::size_t degree);
 
 /// Two replicas that exchange data, not always those that are simulated, and how many such pairs are alike.
 struct FoldedPair {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -35,6 +36,9 @@ struct KernelFeature {
   /// every extent that a range may vary, so its ends have them.
   FeatureRange (*range)(const KernelRange& kernels, double processors) = nullptr;
 };
+
+/// Features that a grid of times may have axes of, at most.
+inline constexpr std::size_t kMostGridAxes = 6;
 
 /// Bounds of a feature over a range of kernels.
 FeatureRange range_of(const KernelFeature& feature, const KernelRange& kernels, double processors);

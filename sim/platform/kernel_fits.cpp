@@ -3,6 +3,7 @@
 #include "sim/platform/kernel_fits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -22,6 +23,9 @@ struct Place {
   double above_share;
 };
 
+// A place on each axis of a grid.
+using Places = std::array<Place, kMostGridAxes>;
+
 Place place_of(const std::vector<double>& nodes, double value) {
   if (nodes.size() == 1 || value <= nodes.front()) {
     return {0, 0};
@@ -36,8 +40,7 @@ Place place_of(const std::vector<double>& nodes, double value) {
 
 // Multilinear interpolation at places on the axes, one axis after the other. `offset` is the number of the node chosen
 // by the axes before.
-double interpolate(const ResidualGrid& grid, const std::vector<Place>& places, std::size_t axis = 0,
-                   std::size_t offset = 0) {
+double interpolate(const ResidualGrid& grid, const Places& places, std::size_t axis = 0, std::size_t offset = 0) {
   if (axis == grid.axes.size()) {
     return grid.values[offset];
   }
@@ -210,9 +213,10 @@ Seconds time_of(const Roofline& roofline, const Kernel& kernel) {
 }
 
 Seconds time_of(const ResidualGrid& grid, const Kernel& kernel, double processors) {
-  std::vector<Place> places;
-  for (const GridAxis& axis : grid.axes) {
-    places.push_back(place_of(axis.nodes, std::log(feature(axis.feature, kernel, processors))));
+  Places places{};
+  for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) {
+    const GridAxis& one = grid.axes[axis];
+    places[axis] = place_of(one.nodes, std::log(feature(one.feature, kernel, processors)));
   }
   const double residual = interpolate(grid, places) + sum_of(grid.corrections, kernel, processors);
   return time_of(grid.base, kernel) * std::exp(residual);
@@ -333,8 +337,8 @@ FeatureRange range_of(FeatureId id, const SizedRange& range, double processors) 
 
 // The least value of the grid's interpolation between two logarithms on each axis: a function that is linear along each
 // axis between its nodes takes it at a node or at an end.
-double least_interpolated(const ResidualGrid& grid, const std::vector<std::vector<Place>>& looked_at,
-                          std::vector<Place>& places, std::size_t axis = 0) {
+double least_interpolated(const ResidualGrid& grid, const std::array<std::vector<Place>, kMostGridAxes>& looked_at,
+                          Places& places, std::size_t axis = 0) {
   if (axis == grid.axes.size()) {
     return interpolate(grid, places);
   }
@@ -348,7 +352,9 @@ double least_interpolated(const ResidualGrid& grid, const std::vector<std::vecto
 
 // The places on an axis at which the interpolation may be least: both ends and the nodes between them.
 std::vector<Place> places_between(const std::vector<double>& nodes, const FeatureRange& between) {
-  std::vector<Place> places = {place_of(nodes, between.low)};
+  std::vector<Place> places;
+  places.reserve(nodes.size() + 2);
+  places.push_back(place_of(nodes, between.low));
   if (between.high > between.low) {
     places.push_back(place_of(nodes, between.high));
   }
@@ -362,12 +368,12 @@ std::vector<Place> places_between(const std::vector<double>& nodes, const Featur
 
 // The roofline per size is least at the high end; the residual may be least anywhere.
 double least_of(const ResidualGrid& grid, const SizedRange& range, double processors) {
-  std::vector<std::vector<Place>> looked_at;
-  for (const GridAxis& axis : grid.axes) {
-    const FeatureRange values = range_of(axis.feature, range, processors);
-    looked_at.push_back(places_between(axis.nodes, {std::log(values.low), std::log(values.high)}));
+  std::array<std::vector<Place>, kMostGridAxes> looked_at;
+  for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) {
+    const FeatureRange values = range_of(grid.axes[axis].feature, range, processors);
+    looked_at[axis] = places_between(grid.axes[axis].nodes, {std::log(values.low), std::log(values.high)});
   }
-  std::vector<Place> places(grid.axes.size());
+  Places places{};
   double residual = least_interpolated(grid, looked_at, places);
   for (const FitTerm& term : grid.corrections) {
     const FeatureRange values = range_of(term.feature, range, processors);
@@ -423,11 +429,13 @@ std::optional<LeastKernelTime> least_fitted(const KernelFits& fits, const SizedR
   const Kernel& like = range.kernels.low;
   LeastKernelTime least{std::numeric_limits<double>::infinity(), false};
   if (!fits.scale || fits.scale->processors == 1) {
-    for (const MeasuredKernel& measured : fits.measured) {
-      const Kernel& kernel = measured.kernel;
-      if (kernel.op == like.op && kernel.pass == like.pass && kernel.precision == like.precision &&
-          lies_in(range.kernels, kernel)) {
-        least.per_size = std::min(least.per_size, measured.time.value / range.high_size);
+    const auto first = std::lower_bound(fits.measured.begin(), fits.measured.end(),
+                                        MeasuredKernel{.kernel = range.kernels.low}, measured_before);
+    const auto end =
+        std::upper_bound(first, fits.measured.end(), MeasuredKernel{.kernel = range.kernels.high}, measured_before);
+    for (auto measured = first; measured != end; ++measured) { // not all between the two lie in the range
+      if (lies_in(range.kernels, measured->kernel)) {
+        least.per_size = std::min(least.per_size, measured->time.value / range.high_size);
       }
     }
   }

@@ -64,8 +64,9 @@ std::vector<GridAxis> read_axes(const yaml::Node& node) {
     }
     axes.push_back(std::move(axis));
   }
-  if (axes.empty() || axes.size() > 6) {
-    throw InputError(node.where, "a grid of " + std::to_string(axes.size()) + " axes; allowed: 1 to 6");
+  if (axes.empty() || axes.size() > kMostGridAxes) {
+    throw InputError(node.where, "a grid of " + std::to_string(axes.size()) + " axes; allowed: 1 to " +
+                                     std::to_string(kMostGridAxes));
   }
   return axes;
 }

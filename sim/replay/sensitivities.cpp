@@ -53,13 +53,16 @@ Usage usage_of(const TaskGraph& graph, const Platform& platform) {
 void add_devices(const TaskGraph& graph, const Platform& platform, const Usage& usage, std::size_t most_single,
                  std::vector<Part>& parts) {
   std::map<int, std::vector<DeviceId>> of_type;
+  std::map<int, int> count;
   std::vector<std::pair<double, DeviceId>> weighted;
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-    of_type[platform.devices[graph.devices[device]].type].push_back(graph.devices[device]);
+    const int type = platform.devices[graph.devices[device]].type;
+    of_type[type].push_back(graph.devices[device]);
+    count[type] += graph.stands_for(device);
     weighted.emplace_back(usage.seconds[device], graph.devices[device]);
   }
   for (const auto& [type, devices] : of_type) {
-    if (devices.size() > 1) {
+    if (count[type] > 1) {
       const std::string& name = platform.types[type].name;
       parts.push_back({"all " + (name.empty() ? "devices" : name), devices, {}});
     }
@@ -90,7 +93,14 @@ std::string group_of(const Platform& platform, const Link& link) {
                                                                             : "all links within nodes";
 }
 
-void add_links(const Platform& platform, const Usage& usage, std::size_t most_single, std::vector<Part>& parts) {
+// Whether these are several links, also where they are folded.
+bool several(const TaskGraph& graph, const std::vector<LinkId>& links) {
+  const std::vector<LinkId>& simulated = graph.folded.link;
+  return links.size() > 1 || std::count(simulated.begin(), simulated.end(), links.front()) > 1;
+}
+
+void add_links(const TaskGraph& graph, const Platform& platform, const Usage& usage, std::size_t most_single,
+               std::vector<Part>& parts) {
   std::map<std::string, std::vector<LinkId>> groups;
   std::map<std::pair<int, int>, std::vector<LinkId>> wires; // by the vertices at their ends
   std::map<std::pair<int, int>, double> bytes;
@@ -105,7 +115,7 @@ void add_links(const Platform& platform, const Usage& usage, std::size_t most_si
     }
   }
   for (const auto& [name, links] : groups) {
-    if (links.size() > 1) {
+    if (several(graph, links)) {
       parts.push_back({name, {}, links});
     }
   }
@@ -200,7 +210,7 @@ std::vector<Part> parts_of(const TaskGraph& graph, const Platform& platform, std
   std::vector<Part> parts;
   add_devices(graph, platform, usage, most_single, parts);
   const std::size_t before = parts.size();
-  add_links(platform, usage, most_single, parts);
+  add_links(graph, platform, usage, most_single, parts);
   if (parts.size() > before) {
     parts.push_back({.name = "latencies of all links", .latencies = true});
   }

@@ -21,7 +21,7 @@ struct Part {
 
 /// What the graph uses: device types, single devices, links within and between nodes, single wires in both directions,
 /// latencies, the cores that load. At most so many single devices, and so many single wires: those with the most work
-/// and bytes. There is no group of only one.
+/// and bytes. There is no group of only one; what is folded counts as all that it stands for.
 std::vector<Part> parts_of(const TaskGraph& graph, const Platform& platform, std::size_t most_single = 64);
 
 /// A graph and the platform that it runs on.

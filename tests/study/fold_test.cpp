@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -143,6 +144,69 @@ TEST_CASE("a hundred random plans with stragglers come to the same with and with
   CHECK(split_runs >= 10);
 }
 
+// Degrees of so many devices of which some share tokens, experts or both.
+std::string random_axes(std::mt19937& random, int devices) {
+  const auto rules = std::array{"ring", "all-gather", "all-to-all"};
+  const auto orders = std::array{"tensor-data-pipeline", "tensor-pipeline-data"};
+  const int tensor = 1 << (random() % 2), pipeline = 1 << (random() % 2);
+  const int context = std::min(devices / tensor / pipeline, 1 << (random() % 3));
+  const int expert = std::min(devices / pipeline, 1 << (random() % 4));
+  const int zero = static_cast<int>(random() % 4);
+  std::string degrees = "{pipeline: " + std::to_string(pipeline) + ", tensor: " + std::to_string(tensor);
+  degrees += context > 1 ? ", context: " + std::to_string(context) + ", context_rule: " + any_of(rules, random) : "";
+  degrees += expert > 1 ? ", expert: " + std::to_string(expert) : "";
+  degrees += expert > 1 && expert * tensor <= devices / pipeline && tensor > 1 && random() % 2 == 0
+                 ? ", expert_tensor: " + std::to_string(tensor)
+                 : "";
+  return degrees + (zero > 0 ? ", zero: " + std::to_string(zero) : "") + ", order: " + any_of(orders, random) + "}";
+}
+
+// Ranks of a team wait for each other at its exchanges and meet the others' on links; the first experts are chosen more
+// often than the last, or all are alike.
+TEST_CASE("ranks that share tokens or experts come to the same with and without folding", "[study][fold][experts]") {
+  const auto schedules = std::array{"1f1b", "zb-h1", "combined-1f1b", "dualpipe-v", "gpipe"};
+  const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
+  const auto dispatchers = std::array{"alltoall", "deepep"};
+  const auto reductions = std::array{"auto", "auto", "ring", "tree"};
+  const auto skews = std::array{"0", "0", "0.3"};
+  std::mt19937 random(5);
+  int folded_runs = 0, folded_members = 0;
+  for (int draw = 0; draw < 100; ++draw) {
+    const int nodes = 4 << (random() % 2), devices = 2 << (random() % 2);
+    std::vector<Setting> settings = random_cluster(random, nodes, devices);
+    if (random() % 2 == 0) {
+      settings.push_back({"platform.nodes.1.devices.0.type", "a100-sxm-80gb"});
+    }
+    const std::string degrees = random_axes(random, nodes * devices);
+    const std::string text = folded_study(degrees, any_of(schedules, random), any_of(engines, random));
+    settings.push_back({"model", "small-mixture.yaml"});
+    settings.push_back({"training.global_batch", "128"});
+    settings.push_back({"training.precision", "bf16"});
+    settings.push_back({"training.expert_skew", any_of(skews, random)});
+    settings.push_back({"training.token_dispatcher", any_of(dispatchers, random)});
+    settings.push_back({"training.clip_gradients", random() % 3 == 0 ? "true" : "false"});
+    settings.push_back({"training.recompute", random() % 3 == 0 ? "full" : "none"});
+    settings.push_back({"training.gradient_bucket", random() % 2 == 0 ? "1 TB" : "4 MB"});
+    settings.push_back({"detail", random() % 3 == 0 ? "all" : "auto"});
+    settings.push_back({"training.all_reduce", any_of(reductions, random)});
+    if (random() % 6 == 0) {
+      settings.push_back({"training.offload", "{optimizer: 1, gradients: true}"});
+    }
+    INFO(told(text, settings));
+    const auto [folded, unfolded] = both_ways(text, settings);
+    REQUIRE(folded.size() == unfolded.size());
+    for (std::size_t run = 0; run < folded.size(); ++run) {
+      check_same_figures(folded[run], unfolded[run]);
+      const bool folds = folded[run].folded_replicas > 1;
+      folded_runs += folds ? 1 : 0;
+      const bool shares = degrees.find("context") != std::string::npos || degrees.find("expert") != std::string::npos;
+      folded_members += folds && shares ? 1 : 0;
+    }
+  }
+  CHECK(folded_runs >= 30);
+  CHECK(folded_members >= 20);
+}
+
 // Devices of a node copy over one uplink and share their host; replicas that lie across nodes do so alike.
 TEST_CASE("what is left to hosts comes to the same with and without folding", "[study][fold][offload]") {
   const auto offloads = std::array{"{optimizer: 1}", "{optimizer: 0.5, gradients: true}",
@@ -200,6 +264,71 @@ TEST_CASE("a straggler splits its replica off, and the others stay together", "[
   }
   CHECK(sizes == std::multiset<std::size_t>{1, 1, 7, 7});
   CHECK(split.metrics.tasks == 2 * alike.metrics.tasks - 2); // but for the two all-reduces, which are one each
+}
+
+// Eight nodes of one device: eight replicas of one stage, whose eight experts four ranks share. They form two teams,
+// and four pairs that have the same experts.
+TEST_CASE("teams that share experts are alike, and so are their members where experts are chosen alike",
+          "[study][fold][experts]") {
+  const auto run_with = [](const std::string& skew) {
+    return only(compare_text(folded_study("{expert: 4, zero: 1}", "1f1b", "simgrid"),
+                             {{"model", "small-mixture.yaml"},
+                              {"platform.nodes.0.count", "3"},
+                              {"platform.nodes.2.count", "4"},
+                              {"platform.nodes.0.devices.0.count", "1"},
+                              {"platform.nodes.1.devices.0.count", "1"},
+                              {"platform.nodes.2.devices.0.count", "1"},
+                              {"training.precision", "bf16"},
+                              {"training.all_reduce", "ring"},
+                              {"training.expert_skew", skew}}));
+  };
+  const Run alike = run_with("0");
+  CHECK(alike.folded_replicas == 8);
+  REQUIRE(alike.classes.size() == 1);
+  CHECK(alike.classes.front().size() == 8);
+  // Each of the four has other experts, so it computes for another time: one class with its fellow of the other team.
+  const Run unlike = run_with("0.5");
+  CHECK(unlike.folded_replicas == 2);
+  CHECK(unlike.classes == std::vector<std::vector<std::int32_t>>{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+}
+
+// Four replicas of two devices: classes {0, 2} and {1, 3}.
+TEST_CASE("groups with a class in common are alike", "[study][fold]") {
+  const StageFold fold{.class_of = {0, 1, 0, 1}, .first = {0, 1}, .count = {2, 2}};
+  CHECK(fold.simulated(5, 2) == 1); // the second device of replica 2, for which replica 0 stands
+  const std::vector<std::vector<std::size_t>> teams = {{0, 2}, {4, 6}, {1, 3}, {5, 7}};
+  const std::vector<FoldedGroup> folded = fold_groups(teams, &fold, 2);
+  REQUIRE(folded.size() == 2);
+  CHECK(folded[0].members == teams[0]);
+  CHECK(folded[1].members == teams[2]);
+  CHECK((folded[0].count == 2 && folded[1].count == 2));
+  CHECK(simulated_places({4, 6, 0}, &fold, 2) == std::vector<std::size_t>{0, 2});
+  CHECK(fold_groups(teams, nullptr, 2).size() == 4);
+  CHECK(simulated_places({4, 6, 0}, nullptr, 2) == std::vector<std::size_t>{4, 6, 0});
+}
+
+// Nodes of eight devices: as many as a verdict looks at one by one, and more.
+TEST_CASE("a verdict on many folded devices names the part of many that would help most", "[study][fold]") {
+  const auto helps = [](const std::string& behind, const std::string& unfold) {
+    const std::string text = folded_study("{pipeline: 4, order: tensor-data-pipeline}", "1f1b, gpipe", "analytic");
+    const Comparison made = compare_text(text, {{"platform.nodes.0.count", "63"},
+                                                {"platform.nodes.2.count", behind},
+                                                {"platform.nodes.0.devices.0.count", "8"},
+                                                {"platform.nodes.1.devices.0.count", "8"},
+                                                {"platform.nodes.2.devices.0.count", "8"},
+                                                {"training.global_batch", behind == "64" ? "1024" : "1040"},
+                                                {"unfold", unfold}})
+                                .comparison;
+    CHECK((made.runs.front().folded_replicas > 1) == (unfold == "false"));
+    const auto found = std::find_if(made.verdict.begin(), made.verdict.end(), [](const std::string& sentence) {
+      return sentence.find("What would help most is a faster part 'all ") != std::string::npos;
+    });
+    REQUIRE(found != made.verdict.end());
+    return found->substr(0, found->find("The busiest"));
+  };
+  for (const std::string behind : {"64", "66"}) { // 1024 devices, and 1040
+    CHECK(helps(behind, "false") == helps(behind, "true"));
+  }
 }
 
 // Four flows, each over an access link of its own and over one of two uplinks, two of them over each: links 0 to 3 are

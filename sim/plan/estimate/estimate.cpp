@@ -209,8 +209,7 @@ std::optional<MemoryShortage> host_shortage(const Problem& problem, const PlanCo
     const StageCost& stage = cost.stages[s];
     const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
     for (std::size_t i = 0; i < stage.size(); ++i) {
-      const std::size_t simulated =
-          cost.fold ? static_cast<std::size_t>(cost.fold->stages[s].class_of[i / degree]) * degree + i % degree : i;
+      const std::size_t simulated = cost.fold ? cost.fold->stages[s].simulated(i, degree) : i;
       const StageMemory& memory = stage.replicas[simulated].memory;
       needs[problem.platform.devices[stage.device(i)].node] +=
           memory.host + memory.host_per_micro_batch * in_flight(s, stages);

@@ -203,13 +203,12 @@ std::optional<PlanCost> fold_plan(const FoldRequest& request) {
   const Plan& plan = request.plan;
   const bool replicated = std::any_of(plan.stages.begin(), plan.stages.end(),
                                       [](const Stage& stage) { return stage.replicas() > 1 && !stage.in_turn; });
-  // Replicas that share tokens or experts are no pipelines of their own.
-  const bool meet = std::any_of(plan.stages.begin(), plan.stages.end(),
-                                [](const Stage& stage) { return stage.context.ranks > 1 || stage.experts.ranks > 1; });
   // Groups of some of the replicas are no groups of classes.
   const Sharding& sharding = request.problem.training.sharding;
   const bool apart = sharding.secondary > 0 || sharding.quantized_gradients;
-  if (!replicated || meet || apart || request.problem.training.all_reduce == &kHopByHop) {
+  // The sum of the norm, which keeps the time that it takes alone, meets gradients on their way to hosts.
+  const bool meet = request.clips_gradients && request.problem.training.offload.gradients;
+  if (!replicated || apart || meet || request.problem.training.all_reduce == &kHopByHop) {
     return std::nullopt;
   }
   PlanCost cost = cost_plan(request.problem, plan, first_of_each(plan));

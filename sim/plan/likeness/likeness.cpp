@@ -75,7 +75,7 @@ private:
         sum += mixed(kTakesPart, device(member));
       }
       for (const auto& [id, crossings] : collective.links) {
-        sum += mixed(link(id), static_cast<Colour>(crossings));
+        sum += mixed(link(id), crossings);
       }
       collective.colour = mixed(collectives_[at], sum);
     }
@@ -108,7 +108,7 @@ private:
         to_device(member, mixed(kTakesPart, collective.colour));
       }
       for (const auto& [id, crossings] : collective.links) {
-        to_link(id, mixed(mixed(kTakesPart, collective.colour), static_cast<Colour>(crossings)));
+        to_link(id, mixed(mixed(kTakesPart, collective.colour), crossings));
       }
     }
     for (std::size_t number = 0; number < all_.devices.size(); ++number) {

@@ -28,8 +28,8 @@ struct LikenessFlow {
 /// What many devices exchange together.
 struct LikenessCollective {
   Colour colour = 0;
-  std::vector<std::int32_t> members;                  ///< devices
-  std::vector<std::pair<LinkId, std::int32_t>> links; ///< and how often they are crossed
+  std::vector<std::int32_t> members;            ///< devices
+  std::vector<std::pair<LinkId, Colour>> links; ///< and how often they are crossed, or a colour of that
 };
 
 /// Colours, to begin with, of devices and links, and all that connects them; devices are numbered from 0.

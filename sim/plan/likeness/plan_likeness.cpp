@@ -13,24 +13,37 @@
 #include "sim/collective/group_ways.hpp"
 #include "sim/collective/rank_map.hpp"
 #include "sim/plan/stage_cost/communicators.hpp"
+#include "sim/plan/stage_cost/dispatch_traffic.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {
 
+// Whose buffers: those of all replicas, or those of replicas with the same experts.
+enum class Whose { dense, experts };
+
+// What is gathered of a stage's weights, all at once.
+Bytes weights_of(const StageCost& cost, Whose whose) {
+  const Bytes weights = cost.replicas.front().memory.weights;
+  const Bytes all = cost.gradients + cost.expert_gradients;
+  const Bytes of_experts = all.value > 0 ? weights * (cost.expert_gradients / all) : Bytes{0};
+  return whose == Whose::experts ? of_experts : weights - of_experts;
+}
+
 // Buffers that replicas of a stage exchange at a time by collectives of a kind, as task graphs have them.
-std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const Sharding& sharding) {
-  const bool gathers = kind == CollectiveKind::all_gather;
+std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const Sharding& sharding, Whose whose) {
+  const bool gathers = kind == CollectiveKind::all_gather, experts = whose == Whose::experts;
   std::vector<Bytes> buffers;
   for (const ShardUnit& unit : cost.shares_units() ? cost.units : std::vector<ShardUnit>{}) {
-    buffers.push_back(gathers ? unit.weights * unit.gathered : unit.gradients);
+    buffers.push_back(gathers ? (experts ? unit.expert_weights : unit.weights) * unit.gathered
+                              : (experts ? unit.expert_gradients : unit.gradients));
   }
   if (gathers && !sharding.gathers_units()) {
-    buffers.push_back(cost.replicas.front().memory.weights);
+    buffers.push_back(weights_of(cost, whose));
   } else if (!gathers && !cost.shares_units()) {
-    buffers.push_back(cost.gradients);
+    buffers.push_back(experts ? cost.expert_gradients : cost.gradients);
     for (const GradientBucket& bucket : cost.buckets) {
-      buffers.push_back(bucket.bytes);
+      buffers.push_back(experts ? bucket.of_experts : bucket.bytes);
     }
     if (cost.buckets.size() > 1) { // then never all at once
       buffers.erase(buffers.begin());
@@ -51,6 +64,7 @@ public:
     for (std::size_t edge = 0; edge < cost_.edges.size(); ++edge) {
       connect(edge);
     }
+    meet_in_passes();
     reduce();
     if (clips_gradients) {
       add_up_norms();
@@ -59,7 +73,7 @@ public:
   }
 
 private:
-  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm, kHost };
+  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm, kHost, kTeam, kExperts };
 
   void number_devices() {
     number_.assign(problem_.platform.devices.size(), -1);
@@ -76,21 +90,24 @@ private:
       }
     }
     for (const Link& link : problem_.platform.links) {
-      made_.likeness.links.push_back(mixed(kFlow, link.bandwidth.value));
+      const auto end = [&](int vertex) { return static_cast<Colour>(problem_.platform.vertices[vertex].kind); };
+      const Colour colour = mixed(kFlow, link.bandwidth.value);
+      made_.likeness.links.push_back(mixed(mixed(colour, end(link.from)), end(link.to)));
     }
   }
 
-  // What the devices of a replica have in common with any others that lie to each other as they do: the times of what
-  // they exchange, and the links that it crosses.
+  // What devices that exchange data in passes have in common with any others that lie to each other as they do: the
+  // times of it, and the links that it crosses.
   struct Exchanges {
     std::vector<DeviceId> devices;
     Colour colour = 0;
     std::vector<std::pair<LinkId, Colour>> links;
   };
 
-  Exchanges exchanges_of(const std::vector<DeviceId>& devices_of_replica, const StageCost& cost) {
-    Exchanges made{devices_of_replica};
-    const Group group = group_of_devices(problem_, devices_of_replica);
+  Exchanges exchanges_of(const std::vector<DeviceId>& devices, const StageCost& cost, Axis axis,
+                         const DispatchTraffic* tokens = nullptr) const {
+    Exchanges made{devices};
+    const Group group = group_of_devices(problem_, devices, tokens);
     for (const double figure : figures_of(group)) {
       made.colour = mixed(made.colour, figure);
     }
@@ -100,7 +117,8 @@ private:
     for (const GroupPass* pass :
          {&passes.forward, &passes.backward, &passes.backward_input, &passes.recompute, &passes.terms}) {
       for (const PassExchange& exchange : pass->exchanges) {
-        if (group.ways == nullptr || !seen.emplace(exchange.kind, exchange.bytes.value).second) {
+        if (exchange.axis != axis || group.ways == nullptr ||
+            !seen.emplace(exchange.kind, exchange.bytes.value).second) {
           continue;
         }
         auto number = static_cast<Colour>(seen.size());
@@ -143,12 +161,14 @@ private:
         const std::vector<DeviceId> own = devices_of_replica(s, replica);
         LikenessCell& cell = made_.likeness.cells.emplace_back();
         cell.colour = mixed(kCell, static_cast<Colour>(s));
-        std::transform(own.begin(), own.end(), std::back_inserter(cell.devices),
-                       [&](DeviceId device) { return number_[device]; });
+        if (const std::vector<std::size_t>& loads = cost_.stages[s].loads; !loads.empty()) {
+          cell.colour = mixed(cell.colour, static_cast<Colour>(loads[replica]));
+        }
+        cell.devices = numbers_of(own);
         if (stage.tensor_parallel > 1) {
           const auto [at, is_new] = known.try_emplace(lie_of(own, problem_.router));
           if (is_new) {
-            at->second = exchanges_of(own, cost_.stages[s]);
+            at->second = exchanges_of(own, cost_.stages[s], Axis::tensor);
           }
           cell.colour = mixed(cell.colour, at->second.colour);
           cell.links = moved(at->second, own);
@@ -241,7 +261,45 @@ private:
     }
   }
 
-  // What the devices of one rank reduce and gather over all replicas.
+  // What ranks that share tokens or experts exchange in passes, for which they wait for each other.
+  void meet_in_passes() {
+    for (std::size_t s = 0; s < plan_.stages.size(); ++s) {
+      const Stage& stage = plan_.stages[s];
+      DispatchTraffics tokens(problem_, stage);
+      for (const Axis axis : kPassAxes) {
+        if (axis == Axis::tensor) { // those are cells
+          continue;
+        }
+        std::map<std::vector<int>, Exchanges> known; // by how devices lie
+        for (const std::vector<std::size_t>& team : team_places(stage.axes(), axis, stage.devices.size())) {
+          const std::vector<DeviceId> own = devices_at(stage, team);
+          const auto [at, is_new] = known.try_emplace(lie_of(own, problem_.router));
+          if (is_new) {
+            at->second = exchanges_of(own, cost_.stages[s], axis, axis == Axis::experts ? tokens.among(own) : nullptr);
+          }
+          const Colour place = mixed(mixed(kTeam, static_cast<Colour>(s)), static_cast<Colour>(axis));
+          made_.likeness.collectives.push_back(
+              {mixed(place, at->second.colour), numbers_of(own), moved(at->second, own)});
+        }
+      }
+    }
+  }
+
+  static std::vector<DeviceId> devices_at(const Stage& stage, const std::vector<std::size_t>& places) {
+    std::vector<DeviceId> devices;
+    std::transform(places.begin(), places.end(), std::back_inserter(devices),
+                   [&](std::size_t place) { return stage.devices[place]; });
+    return devices;
+  }
+
+  std::vector<std::int32_t> numbers_of(const std::vector<DeviceId>& devices) const {
+    std::vector<std::int32_t> numbers;
+    std::transform(devices.begin(), devices.end(), std::back_inserter(numbers),
+                   [&](DeviceId device) { return number_[device]; });
+    return numbers;
+  }
+
+  // What the devices of one rank reduce and gather over all replicas, and over those with the same experts.
   void reduce() {
     const bool shares = problem_.training.sharding.on();
     std::vector<CollectiveKind> kinds = {CollectiveKind::all_reduce};
@@ -258,8 +316,25 @@ private:
         for (const CollectiveKind kind : kinds) {
           const Colour colour = mixed(mixed(kReduction, static_cast<Colour>(s)), static_cast<Colour>(rank));
           add_collectives(mixed(colour, static_cast<Colour>(kind)), kind, members,
-                          buffers_of(cost_.stages[s], kind, problem_.training.sharding));
+                          buffers_of(cost_.stages[s], kind, problem_.training.sharding, Whose::dense));
+          reduce_experts(s, rank, mixed(mixed(kExperts, colour), static_cast<Colour>(kind)), kind);
         }
+      }
+    }
+  }
+
+  void reduce_experts(std::size_t s, int rank, Colour colour, CollectiveKind kind) {
+    const StageCost& cost = cost_.stages[s];
+    if (cost.expert_gradients.value == 0) {
+      return;
+    }
+    bool first = true;
+    for (const std::vector<std::size_t>& group : expert_groups(cost, static_cast<std::size_t>(rank))) {
+      // Unit by unit, one device sends in its name what all replicas share, and after that what its group does.
+      const Colour own = mixed(colour, Colour{cost.shares_units() && std::exchange(first, false) ? 1U : 0U});
+      if (group.size() > 1) {
+        add_collectives(own, kind, devices_at(plan_.stages[s], group),
+                        buffers_of(cost, kind, problem_.training.sharding, Whose::experts));
       }
     }
   }
@@ -278,11 +353,10 @@ private:
         LikenessCollective& made = made_.likeness.collectives.emplace_back();
         made.colour = mixed(mixed(colour, static_cast<Colour>(&way - ways.data())), static_cast<Colour>(flow));
         made.colour = mixed(made.colour, way.flows[flow].leg.latency.value);
-        std::transform(members.begin(), members.end(), std::back_inserter(made.members),
-                       [&](DeviceId device) { return number_[device]; });
+        made.members = numbers_of(members);
         for (auto first = links.begin(); first != links.end();) { // in the order of their numbers
           const auto end = std::upper_bound(first, links.end(), *first);
-          made.links.emplace_back(*first, static_cast<std::int32_t>(end - first));
+          made.links.emplace_back(*first, static_cast<Colour>(end - first));
           first = end;
         }
       }
@@ -296,9 +370,7 @@ private:
       if (groups.size() > 1) {
         constexpr Bytes kOneNumber{4};
         add_collectives(kNorm, CollectiveKind::all_reduce, group, {kOneNumber});
-        std::vector<std::int32_t>& numbers = made_.norms.emplace_back();
-        std::transform(group.begin(), group.end(), std::back_inserter(numbers),
-                       [&](DeviceId device) { return number_[device]; });
+        made_.norms.push_back(numbers_of(group));
       }
     }
   }

@@ -76,7 +76,7 @@ std::map<DeviceId, int> communicators_of(const PlanCost& cost, bool clips_gradie
     for (const Axis axis : kPassAxes) {
       for (const auto& places : team_places(stage.axes, axis, stage.size())) {
         std::vector<DeviceId> devices;
-        for (const std::int32_t place : places) {
+        for (const std::size_t place : places) {
           devices.push_back(stage.device(place));
         }
         groups.add(Purpose::pass, std::move(devices));

@@ -88,6 +88,8 @@ public:
     of_experts_ = equal_ ? std::vector<std::vector<double>>() : std::move(of_experts);
   }
 
+  bool equal() const { return equal_; }
+
   /// Replicas of the same number have the same loads.
   std::size_t number_of(std::size_t replica) const {
     return equal_ ? 0 : loop_of(replica) * experts_ + replica % experts_;
@@ -159,6 +161,15 @@ public:
                                                  problem_, stage_, split_, types, groups, share, loads_.of(replica))));
     }
     return slot->second;
+  }
+
+  /// As in StageCost.
+  std::vector<std::size_t> loads() const {
+    std::vector<std::size_t> numbers;
+    for (std::size_t replica = 0; replica < stage_.replicas() && !loads_.equal(); ++replica) {
+      numbers.push_back(loads_.number_of(replica));
+    }
+    return numbers;
   }
 
 private:
@@ -497,18 +508,6 @@ double largest_share(const Stage& stage) {
   return largest;
 }
 
-// A stage with those of its replicas that are simulated.
-Stage simulated_of(const Stage& stage, const StageFold& fold) {
-  Stage simulated = stage;
-  simulated.devices.clear();
-  simulated.shares.clear();
-  for (const std::int32_t replica : fold.first) {
-    const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
-    simulated.devices.insert(simulated.devices.end(), first, first + stage.tensor_parallel);
-  }
-  return simulated;
-}
-
 // What the first stage's step takes beside its kernels; all others wait for it.
 Seconds step_overhead(const Problem& problem, const Stage& stage) {
   const bool reads = !stage.operators.empty() && stage.operators.front() == 0;
@@ -564,9 +563,10 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
     cost.devices = stage.devices;
   }
   if (figures == Figures::all) {
-    cost.teams = teams_of(problem, fold != nullptr ? simulated_of(stage, *fold) : stage);
+    cost.teams = teams_of(problem, stage, fold);
   }
   ReplicaTimes known(problem, stage, split);
+  cost.loads = known.loads();
   for (std::size_t at = 0; at < (fold != nullptr ? fold->first.size() : stage.replicas()); ++at) {
     const std::size_t replica = fold != nullptr ? static_cast<std::size_t>(fold->first[at]) : at;
     const double share = stage.share(replica);
@@ -632,6 +632,15 @@ std::vector<double> TensorGroup::parts_of(const std::vector<GradientBucket>& buc
     end = bucket.first;
   }
   return parts;
+}
+
+std::vector<std::vector<std::size_t>> expert_groups(const StageCost& cost, std::size_t rank) {
+  const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
+  std::vector<std::vector<std::size_t>> groups(static_cast<std::size_t>(cost.axes.expert_replicas()));
+  for (std::size_t replica = 0; replica < cost.size() / degree; ++replica) {
+    groups[replica % groups.size()].push_back(replica * degree + rank);
+  }
+  return groups;
 }
 
 bool copies_gradients_by_unit(const Offload& offload, const Sharding& sharding, const StageCost& cost) {

@@ -79,8 +79,9 @@ struct StageCost {
   std::vector<TensorGroup> groups;   ///< [replica]; none where no device exchanges data in its passes
   Teams teams;                       ///< of devices that do, among those that are simulated
   std::vector<DeviceId> devices;     ///< of all replicas, where not all are simulated; else empty
-  Bytes gradients;                   ///< bytes per shard, reduced over the replicas once per iteration
-  Bytes expert_gradients;            ///< the same of experts, over the replicas that have the same ones
+  std::vector<std::size_t> loads; ///< [of all replicas]: the same number for the same tokens and experts; empty: equal
+  Bytes gradients;                ///< bytes per shard, reduced over the replicas once per iteration
+  Bytes expert_gradients;         ///< the same of experts, over the replicas that have the same ones
   std::vector<GradientBucket>
       buckets;                  ///< the gradients in the order in which backward completes them; empty: all at its end
   std::vector<ShardUnit> units; ///< what is gathered, reduced or left to the host by itself; empty: nothing is
@@ -105,6 +106,9 @@ struct StageCost {
     return groups.empty() ? nullptr : &groups[device / static_cast<std::size_t>(tensor_parallel)];
   }
 };
+
+/// The places, among a stage's devices, of those of a rank that have the same experts, for each part of the experts.
+std::vector<std::vector<std::size_t>> expert_groups(const StageCost& cost, std::size_t rank);
 
 /// Whether gradients of the stage that are left to hosts go there unit by unit, after each micro-batch whose gradients
 /// are reduced; else once an iteration.

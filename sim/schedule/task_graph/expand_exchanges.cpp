@@ -82,11 +82,10 @@ public:
     for_each_leg([&](const GraphTeam& team, const Leg& leg) {
       for (const LinkId link : leg.links) {
         User& user = users_[own(link)];
-        user.several = user.several || (user.members >= 0 && user.members != team.members);
-        user.members = team.members;
+        user.several = user.several || (user.group >= 0 && user.group != team.group);
+        user.group = team.group;
       }
-      const int count = graph.stands_for(static_cast<std::size_t>(team.device));
-      for (const LinkId link : fold != nullptr ? fold->meetings(leg, count) : std::vector<LinkId>{}) {
+      for (const LinkId link : fold != nullptr ? fold->meetings(leg, team.team->count) : std::vector<LinkId>{}) {
         users_[link].several = true; // by teams that one stands for
       }
     });
@@ -94,16 +93,16 @@ public:
       if (std::any_of(leg.links.begin(), leg.links.end(), [&](LinkId link) {
             return users_[own(link)].several && !std::isinf(platform.links[link].bandwidth.value);
           })) {
-        sharing_.insert(team.members);
+        sharing_.insert(team.group);
       }
     });
   }
 
-  bool has(std::int32_t team) const { return sharing_.contains(plan_.teams[team].members); }
+  bool has(std::int32_t team) const { return sharing_.contains(plan_.teams[team].group); }
 
 private:
   struct User {
-    std::int32_t members = -1;
+    std::int32_t group = -1;
     bool several = false;
   };
 
@@ -127,7 +126,7 @@ private:
   const ExchangePlan& plan_;
   const TeamsOfPasses& teams_;
   std::vector<User> users_;        // [link]
-  std::set<std::int32_t> sharing_; // lists of TaskGraph::members
+  std::set<std::int32_t> sharing_; // groups of devices
 };
 
 // [pass]: whether its exchanges become tasks: where links are shared, or devices wait for peers that compute longer.
@@ -375,8 +374,7 @@ private:
   std::int32_t leg_of(const Leg& leg, const GraphTeam& team) {
     const auto [known, is_new] = legs_.try_emplace(&leg, static_cast<std::int32_t>(made_.legs.size()));
     if (is_new) {
-      const int count = made_.stands_for(static_cast<std::size_t>(team.device));
-      made_.legs.push_back(fold_ != nullptr ? fold_->leg(leg, count) : leg);
+      made_.legs.push_back(fold_ != nullptr ? fold_->leg(leg, team.team->count) : leg);
     }
     return known->second;
   }
@@ -427,7 +425,7 @@ private:
   std::vector<Edge> edges_;
 };
 
-// At most: an exchange counts once for each device of its team.
+// An exchange counts once for each device of its team that is simulated, mostly more than it has flows.
 double tasks_with_steps(const TaskGraph& graph, const ExchangePlan& plan, const std::vector<char>& divides) {
   const std::vector<std::int32_t> count = graph.tasks_per_work();
   double tasks = 0;

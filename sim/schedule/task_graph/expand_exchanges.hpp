@@ -15,7 +15,8 @@ namespace stagecraft {
 struct GraphTeam {
   const Team* team = nullptr;
   std::int32_t device = 0;   ///< in whose name it sends: an index into TaskGraph::devices
-  std::int32_t members = -1; ///< all of them, among TaskGraph::members: teams with the same are one
+  std::int32_t members = -1; ///< all of them that are simulated, among TaskGraph::members
+  std::int32_t group = -1;   ///< the same for teams of the same devices, which are one
 };
 
 /// A pass of a replica as a task graph has it.

@@ -99,23 +99,14 @@ void TaskGraphBuilder::fold_devices(const Fold& fold) {
 
 // The place, among the replicas of a stage that are simulated, of one of all its devices.
 std::size_t TaskGraphBuilder::simulated(int stage, std::size_t device) const {
-  if (!cost_.fold) {
-    return device;
-  }
-  const auto degree = static_cast<std::size_t>(cost_.stages[stage].tensor_parallel);
-  return static_cast<std::size_t>(cost_.fold->stages[stage].class_of[device / degree]) * degree + device % degree;
+  const StageFold* const fold = fold_of(stage);
+  return fold != nullptr ? fold->simulated(device, static_cast<std::size_t>(cost_.stages[stage].tensor_parallel))
+                         : device;
 }
 
-// Those of some devices of a stage that are simulated, by their places among all that are.
+// Those that stand for some devices of a stage, by their places among all that are simulated.
 std::vector<std::size_t> TaskGraphBuilder::simulated_among(int stage, const std::vector<std::size_t>& members) const {
-  std::vector<std::size_t> places;
-  for (const std::size_t member : members) {
-    const std::size_t place = simulated(stage, member);
-    if (cost_.stages[stage].replicas[place].device == cost_.stages[stage].device(member)) {
-      places.push_back(place);
-    }
-  }
-  return places;
+  return simulated_places(members, fold_of(stage), static_cast<std::size_t>(cost_.stages[stage].tensor_parallel));
 }
 
 // The leg of `count` transfers that are alike, where one of them is simulated.

@@ -81,6 +81,7 @@ private:
   // task_graph.cpp
   void list_devices();
   void fold_devices(const Fold& fold);
+  const StageFold* fold_of(int stage) const { return cost_.fold ? &cost_.fold->stages[stage] : nullptr; }
   std::size_t simulated(int stage, std::size_t device) const;
   std::vector<std::size_t> simulated_among(int stage, const std::vector<std::size_t>& members) const;
   Leg folded(const Leg& leg, std::int32_t count) const;
@@ -183,7 +184,8 @@ private:
   std::vector<Reducers> reducers_of_experts(int stage, int rank, TaskKind kind) const;
   Reduction reduce_dense_and_experts(int stage, const Reducers& dense, const std::vector<Reducers>& experts,
                                      const GradientBucket& bytes, const std::vector<TaskId>& made, int steps);
-  Reducers reducers_among(int stage, const std::vector<std::size_t>& members, TaskKind kind) const;
+  std::vector<FoldedGroup> folded_expert_groups(int stage, int rank) const;
+  Reducers reducers_among(int stage, const FoldedGroup& group, TaskKind kind) const;
   Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps,
                           Seconds kernels = Seconds{0});
   void add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps,
@@ -213,16 +215,14 @@ private:
                                               double part, Whose whose, KernelTime kernels = nullptr);
   void leave_out_empty(int stage, TaskKind kind, Whose whose, const std::vector<std::int32_t>& steps,
                        std::vector<char>& chosen) const;
-  void gather_units(int stage, const std::vector<std::size_t>& all, Whose whose, const std::vector<char>& gathers,
-                    bool again);
+  void gather_units(int stage, const FoldedGroup& all, Whose whose, const std::vector<char>& gathers, bool again);
   void use_gathered(int stage, const ReplicaTasks& replica, std::int32_t at, TaskId gathered);
-  void gather_for(int stage, const std::vector<std::size_t>& all, Whose whose);
+  void gather_for(int stage, const FoldedGroup& all, Whose whose);
   std::vector<Reduction> reduce_in_two_hops(int stage, const std::vector<std::size_t>& all,
                                             const std::vector<std::int32_t>& steps, const std::vector<char>& reduces,
                                             Whose whose);
-  std::vector<Reduction> reduce_units(int stage, const std::vector<std::size_t>& all, Whose whose);
-  std::vector<Reduction> share_among(int stage, int rank, const std::vector<std::size_t>& members, Whose whose,
-                                     bool leaves);
+  std::vector<Reduction> reduce_units(int stage, const FoldedGroup& all, Whose whose);
+  std::vector<Reduction> share_among(int stage, int rank, const FoldedGroup& group, Whose whose, bool leaves);
   void share_experts(int stage, int rank);
   void add_up_groups(int stage, int rank, const std::vector<std::vector<Reduction>>& of_groups);
   void share_units();
@@ -271,11 +271,12 @@ private:
   std::vector<std::pair<std::int32_t, TaskId>> insertions_;    // (place in graph_.program, task that stands before it)
   std::map<std::pair<int, TaskKind>, std::int32_t> copy_legs_; // of devices: their legs among graph_.legs
   std::vector<EdgeRun> edge_runs_;
-  std::map<std::vector<std::int32_t>, std::int32_t> members_; // the place of each list in TaskGraph::members
-  std::vector<std::pair<TaskId, TaskId>> fused_;              // (task, the next one, fused with it), program by program
-  std::vector<std::int32_t> ahead_;          // [task]: iterations that it runs before its own (-1: one after
-                                             // it); may end early
-  std::vector<std::pair<TaskId, Tie>> ties_; // by the task they start from
+  std::map<std::vector<std::int32_t>, std::int32_t> members_;     // the place of each list in TaskGraph::members
+  std::map<std::vector<DeviceId>, std::int32_t> groups_of_teams_; // GraphTeam::group of these devices
+  std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
+  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own (-1: one after
+                                                 // it); may end early
+  std::vector<std::pair<TaskId, Tie>> ties_;     // by the task they start from
 };
 
 } // namespace stagecraft

@@ -137,17 +137,16 @@ TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_of(int stage, int rank, Ta
   for (std::size_t i = rank; i < cost_.stages[stage].size(); i += cost_.stages[stage].tensor_parallel) {
     members.push_back(i);
   }
-  return reducers_among(stage, members, kind);
+  return reducers_among(stage, {std::move(members)}, kind);
 }
 
-TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_among(int stage, const std::vector<std::size_t>& members,
-                                                            TaskKind kind) const {
-  Reducers reducers{.kind = kind};
+TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_among(int stage, const FoldedGroup& group, TaskKind kind) const {
+  Reducers reducers{.kind = kind, .count = group.count};
   std::vector<DeviceId> devices;
-  for (const std::size_t member : members) {
+  for (const std::size_t member : group.members) {
     devices.push_back(cost_.stages[stage].device(member));
   }
-  for (const std::size_t member : simulated_among(stage, members)) {
+  for (const std::size_t member : simulated_among(stage, group.members)) {
     reducers.replicas.push_back(&replicas_[stage][member]);
   }
   if (request_.all_reduce != kHopByHop.name) {
@@ -158,20 +157,23 @@ TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_among(int stage, const std
   return reducers;
 }
 
+// Those of a rank that have the same experts; none where there is nothing of experts to reduce.
+std::vector<FoldedGroup> TaskGraphBuilder::folded_expert_groups(int stage, int rank) const {
+  const StageCost& cost = cost_.stages[stage];
+  if (cost.expert_gradients.value == 0) {
+    return {};
+  }
+  return fold_groups(expert_groups(cost, static_cast<std::size_t>(rank)), fold_of(stage),
+                     static_cast<std::size_t>(cost.tensor_parallel));
+}
+
 // Those of a rank that have the same experts, where there are several.
 std::vector<TaskGraphBuilder::Reducers> TaskGraphBuilder::reducers_of_experts(int stage, int rank,
                                                                               TaskKind kind) const {
-  const StageCost& cost = cost_.stages[stage];
-  const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
-  const auto apart = static_cast<std::size_t>(cost.axes.expert_replicas()); // replicas with other experts
   std::vector<Reducers> all;
-  for (std::size_t place = 0; place < apart && cost.expert_gradients.value > 0; ++place) {
-    std::vector<std::size_t> members;
-    for (std::size_t i = place * degree + rank; i < replicas_[stage].size(); i += apart * degree) {
-      members.push_back(i);
-    }
-    if (members.size() > 1) {
-      all.push_back(reducers_among(stage, members, kind));
+  for (const FoldedGroup& group : folded_expert_groups(stage, rank)) {
+    if (group.members.size() > 1) {
+      all.push_back(reducers_among(stage, group, kind));
     }
   }
   return all;

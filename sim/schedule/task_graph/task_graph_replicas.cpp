@@ -77,19 +77,10 @@ TaskGraphBuilder::Handover TaskGraphBuilder::hand_over(const StageMemory& memory
 std::int32_t TaskGraphBuilder::add_group_leg(int stage, const ReplicaCost& cost) {
   const StageCost& of_stage = cost_.stages[stage];
   const auto at = static_cast<std::size_t>(&cost - of_stage.replicas.data());
-  if (of_stage.teams.all.empty()) {
+  if (of_stage.teams.all.empty() || of_stage.teams.next[at] < 0) {
     return -1;
   }
-  const auto& of_device = of_stage.teams.of[at];
-  const auto innermost = std::find_if(of_device.begin(), of_device.end(), [](std::int32_t team) { return team >= 0; });
-  if (innermost == of_device.end()) {
-    return -1;
-  }
-  const std::vector<std::int32_t>& places = of_stage.teams.all[*innermost].places;
-  const auto own = std::find(places.begin(), places.end(), static_cast<std::int32_t>(at));
-  const std::int32_t after = own + 1 == places.end() ? places.front() : *(own + 1);
-  const DeviceId next = of_stage.replicas[after].device;
-  const Route* route = request_.router.find(cost.device, next);
+  const Route* route = request_.router.find(cost.device, of_stage.teams.next[at]);
   if (route == nullptr || route->legs.empty()) {
     return -1;
   }
@@ -103,10 +94,12 @@ void TaskGraphBuilder::list_teams(int stage) {
   const auto first = static_cast<std::int32_t>(exchanges_.teams.size());
   for (const Team& team : teams.all) {
     std::vector<std::int32_t> devices;
-    for (const std::int32_t place : team.places) {
+    for (const std::size_t place : team.places) {
       devices.push_back(replicas_[stage][place].device);
     }
-    exchanges_.teams.push_back({&team, devices.front(), add_members(devices)});
+    const auto [group, is_new] =
+        groups_of_teams_.try_emplace(team.devices, static_cast<std::int32_t>(groups_of_teams_.size()));
+    exchanges_.teams.push_back({&team, devices.front(), add_members(devices), group->second});
   }
   for (std::size_t place = 0; place < teams.of.size() && !teams.all.empty(); ++place) {
     auto& of_device = exchanges_.teams_of[{stage, replicas_[stage][place].device}];

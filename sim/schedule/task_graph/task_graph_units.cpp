@@ -252,15 +252,15 @@ TaskGraphBuilder::add_unit_collectives(int stage, const Reducers& reducers, cons
 
 // Gathers weights for a group: a gather starts when each of its members has so many steps left before it. `again`: from
 // the second copy.
-void TaskGraphBuilder::gather_units(int stage, const std::vector<std::size_t>& all, Whose whose,
-                                    const std::vector<char>& gathers, bool again) {
+void TaskGraphBuilder::gather_units(int stage, const FoldedGroup& all, Whose whose, const std::vector<char>& gathers,
+                                    bool again) {
   const Reducers reducers = reducers_among(stage, all, TaskKind::all_gather);
-  const std::vector<std::size_t> members = simulated_among(stage, all);
+  const std::vector<std::size_t> members = simulated_among(stage, all.members);
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
   const KernelTime kernels = again ? KernelTime{[](const UnitKernels& of) { return of.before_second_gather; }}
                                    : KernelTime{[](const UnitKernels& of) { return of.before_gather; }};
   const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, gathers, 1, whose, kernels);
-  const double part = 1 / static_cast<double>(all.size());
+  const double part = 1 / static_cast<double>(all.members.size());
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (gathers[n] == 0) {
       continue;
@@ -300,8 +300,8 @@ void TaskGraphBuilder::use_gathered(int stage, const ReplicaTasks& replica, std:
 
 // All that a group gathers: for forwards from all parts; for what follows, where each few replicas have a second copy,
 // among these.
-void TaskGraphBuilder::gather_for(int stage, const std::vector<std::size_t>& all, Whose whose) {
-  const std::vector<std::int32_t>& steps = unit_steps_[stage][simulated_among(stage, all).front()];
+void TaskGraphBuilder::gather_for(int stage, const FoldedGroup& all, Whose whose) {
+  const std::vector<std::int32_t>& steps = unit_steps_[stage][simulated_among(stage, all.members).front()];
   const std::vector<UnitStep> what = unit_steps(steps);
   std::vector<char> gathers = steps_that_gather(request_.sharding.reshard, what);
   leave_out_empty(stage, TaskKind::all_gather, whose, steps, gathers);
@@ -315,9 +315,9 @@ void TaskGraphBuilder::gather_for(int stage, const std::vector<std::size_t>& all
     (what[n].pass == UnitPass::forward ? again : first)[n] = 0;
   }
   gather_units(stage, all, whose, first, false);
-  for (std::size_t begin = 0; begin < all.size(); begin += secondary) {
-    const auto from = all.begin() + static_cast<std::ptrdiff_t>(begin);
-    gather_units(stage, {from, from + static_cast<std::ptrdiff_t>(secondary)}, whose, again, true);
+  for (std::size_t begin = 0; begin < all.members.size(); begin += secondary) {
+    const auto from = all.members.begin() + static_cast<std::ptrdiff_t>(begin);
+    gather_units(stage, {{from, from + static_cast<std::ptrdiff_t>(secondary)}}, whose, again, true);
   }
 }
 
@@ -346,7 +346,7 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_in_two_hops(in
     }
   }
   const auto add_hop = [&](const std::vector<std::size_t>& group, double part, KernelTime kernels, bool first) {
-    const Reducers reducers = reducers_among(stage, group, TaskKind::all_to_all);
+    const Reducers reducers = reducers_among(stage, {group}, TaskKind::all_to_all);
     const std::vector<Reduction> hop = add_unit_collectives(stage, reducers, steps, reduces, part, whose, kernels);
     for (std::size_t n = 0; n < steps.size(); ++n) {
       if (reduces[n] != 0) {
@@ -373,15 +373,15 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_in_two_hops(in
 }
 
 // Reduces gradients among the members of a group: at most two units' are complete and not yet reduced.
-std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stage, const std::vector<std::size_t>& all,
+std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stage, const FoldedGroup& all,
                                                                         Whose whose) {
   const Reducers reducers = reducers_among(stage, all, TaskKind::reduce_scatter);
-  const std::vector<std::size_t> members = simulated_among(stage, all);
+  const std::vector<std::size_t> members = simulated_among(stage, all.members);
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
   std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
   leave_out_empty(stage, reducers.kind, whose, steps, reduces);
   std::vector<Reduction> made = request_.sharding.quantized_gradients
-                                    ? reduce_in_two_hops(stage, all, steps, reduces, whose)
+                                    ? reduce_in_two_hops(stage, all.members, steps, reduces, whose)
                                     : add_unit_collectives(stage, reducers, steps, reduces, 1, whose);
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (reduces[n] == 0) {
@@ -426,7 +426,7 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
     for (std::size_t group = 0; group < of_groups.size(); ++group) {
       members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
     }
-    const Reducers reducers = reducers_among(stage, members, TaskKind::all_reduce);
+    const Reducers reducers = reducers_among(stage, {members}, TaskKind::all_reduce);
     const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
     const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, part, Whose::dense);
     for (std::size_t n = 0; n < steps.size(); ++n) {
@@ -447,20 +447,20 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
 
 // What the members of a group gather and reduce, [step of the first]: its reductions. `leaves`: reduced gradients may
 // leave for the hosts.
-std::vector<TaskGraphBuilder::Reduction>
-TaskGraphBuilder::share_among(int stage, int rank, const std::vector<std::size_t>& members, Whose whose, bool leaves) {
+std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::share_among(int stage, int rank, const FoldedGroup& group,
+                                                                       Whose whose, bool leaves) {
   if (request_.sharding.gathers_units()) {
-    gather_for(stage, members, whose);
+    gather_for(stage, group, whose);
   }
-  std::vector<Reduction> reduced = reduce_units(stage, members, whose);
+  std::vector<Reduction> reduced = reduce_units(stage, group, whose);
   for (const Reduction& one : reduced) {
     if (one.end != kNone) {
       edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});
     }
   }
-  for (const std::size_t member : simulated_among(stage, members)) {
+  for (const std::size_t member : simulated_among(stage, group.members)) {
     if (leaves) {
-      leave_gradients(stage, member, ends_of(reduced), 1 / static_cast<double>(members.size()), whose);
+      leave_gradients(stage, member, ends_of(reduced), 1 / static_cast<double>(group.members.size()), whose);
     }
   }
   return reduced;
@@ -468,18 +468,11 @@ TaskGraphBuilder::share_among(int stage, int rank, const std::vector<std::size_t
 
 // Replicas that have the same experts share these.
 void TaskGraphBuilder::share_experts(int stage, int rank) {
-  const StageCost& cost = cost_.stages[stage];
-  const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
-  const auto apart = static_cast<std::size_t>(cost.axes.expert_replicas());
-  for (std::size_t place = 0; place < apart && cost.expert_gradients.value > 0; ++place) {
-    std::vector<std::size_t> members;
-    for (std::size_t i = place * degree + rank; i < replicas_[stage].size(); i += apart * degree) {
-      members.push_back(i);
-    }
-    if (members.size() > 1) {
-      share_among(stage, rank, members, Whose::experts, true);
+  for (const FoldedGroup& group : folded_expert_groups(stage, rank)) {
+    if (group.members.size() > 1) {
+      share_among(stage, rank, group, Whose::experts, true);
     } else {
-      run_alone(stage, members.front(), Whose::experts);
+      run_alone(stage, simulated(stage, group.members.front()), Whose::experts);
     }
   }
 }
@@ -506,7 +499,7 @@ void TaskGraphBuilder::share_stage(int stage) {
       for (std::size_t place = 0; place < sharing; ++place) {
         members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
       }
-      of_groups.push_back(share_among(stage, rank, members, Whose::dense, groups == 1));
+      of_groups.push_back(share_among(stage, rank, {std::move(members)}, Whose::dense, groups == 1));
     }
     share_experts(stage, rank);
     if (groups > 1) {

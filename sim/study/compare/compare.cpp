@@ -142,17 +142,16 @@ std::vector<Sensitivity> sensitivities_of_winner(StudyCosts& costs, const Compar
   if (result.comparison.runs.size() < 2 || !best.feasible) {
     return {};
   }
-  constexpr std::size_t kMostWhole =
-      1024; // devices: each part takes a replay of all, of which folding knows no single one
+  // Devices: each part takes a replay of all. Beyond that no single part is looked at, of which folding knows none;
+  // parts of many have all that is alike.
+  constexpr std::size_t kMostWhole = 1024;
   const Prepared& winner = result.prepared[result.of_run.front()];
-  if (!best.classes.empty() && best.devices.size() > kMostWhole) {
-    return {};
-  }
+  const bool folded = !best.classes.empty() && best.devices.size() > kMostWhole;
   const auto replayed = [&](const Rig& one) {
     return period_of(study, one.graph, one.platform, iterations_of(study, one.graph));
   };
-  const Rig rig{whole_run(costs, winner).graph, study.platform};
-  const std::vector<Part> parts = parts_of(rig.graph, rig.platform, kSingle);
+  const Rig rig{folded ? *winner.graph : whole_run(costs, winner).graph, study.platform};
+  const std::vector<Part> parts = parts_of(rig.graph, rig.platform, folded ? 0 : kSingle);
   return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
 }
 
