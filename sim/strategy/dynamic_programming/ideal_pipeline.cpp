@@ -377,6 +377,18 @@ std::optional<IdealPipeline> best_that_fits(IdealPipelineSearch& search, int mos
   return best;
 }
 
+// The pipeline with the fewest stages that fit in memory and the bottleneck `least`, which no pipeline beats. It is the
+// one that best_that_fits() ends with, found without those that have more stages.
+std::optional<IdealPipeline> shortest_that_fits(IdealPipelineSearch& search, int most_stages, int exact_stages,
+                                                double least) {
+  std::optional<IdealPipeline> found;
+  const int last = exact_stages > 0 ? exact_stages : most_stages;
+  for (int total = std::max(1, exact_stages); total <= last && !found; ++total) {
+    found = search.run(total, exact_stages, least);
+  }
+  return found && search.is_least(found->bottleneck) ? found : std::nullopt; // else as good but for rounding
+}
+
 // What a pipeline over few states leaves to search.
 double bound_by(const std::optional<IdealPipeline>& few, double at_most) {
   return few ? std::min(at_most, few->bottleneck * kClearly) : at_most;
@@ -400,8 +412,13 @@ std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, con
   if (plan_fits(request, make_ideal_plan(request, states, *unlimited, node_devices(choices, *unlimited)))) {
     return unlimited;
   }
-  const auto bound = best_that_fits(first, choices.most_stages, exact_stages, at_most);
-  auto best = best_that_fits(search, choices.most_stages, exact_stages, bound_by(bound, at_most));
+  auto best = search.is_least(unlimited->bottleneck)
+                  ? shortest_that_fits(search, choices.most_stages, exact_stages, unlimited->bottleneck)
+                  : std::nullopt;
+  if (!best) {
+    const auto bound = best_that_fits(first, choices.most_stages, exact_stages, at_most);
+    best = best_that_fits(search, choices.most_stages, exact_stages, bound_by(bound, at_most));
+  }
   if (best) {
     best->memory_bound = true;
   }
