@@ -18,9 +18,12 @@ void MaxMinFlows::add(std::span<const MetFlow> met, double time) {
     flow = {.leg = one.leg, .serial = flow.serial, .left = one.bytes, .since = time};
     for (const SharedFlows::Use& use : uses_of(one.number)) {
       links_[use.link].flows.push_back(one.number);
+      links_[use.link].wanted += use.wanted;
     }
-    find_links(one.leg);
     ++under_way_;
+  }
+  for (const MetFlow& one : met) {
+    find_flow(one.number);
   }
   fill(time);
 }
@@ -37,20 +40,34 @@ std::int32_t MaxMinFlows::end_next() {
   const double time = next();
   const std::int32_t number = ends_.front().number;
   ++flows_[number].serial;
+  find_links(flows_[number].leg);
   for (const SharedFlows::Use& use : uses_of(number)) {
-    std::vector<std::int32_t>& flows = links_[use.link].flows;
-    flows.erase(std::find(flows.begin(), flows.end(), number));
+    Link& link = links_[use.link];
+    link.flows.erase(std::find(link.flows.begin(), link.flows.end(), number));
+    link.wanted = link.flows.empty() ? 0 : link.wanted - use.wanted; // so that roundings do not add up
   }
   --under_way_;
-  find_links(flows_[number].leg);
   fill(time);
   return number;
 }
 
+void MaxMinFlows::find_flow(std::int32_t number) {
+  if (!flows_[number].found) {
+    flows_[number].found = true;
+    open_.push_back(number);
+    find_links(flows_[number].leg);
+  }
+}
+
+// Links that carry all that their flows want leave no flow less.
 void MaxMinFlows::find_links(std::int32_t leg) {
+  constexpr double kRounding = 1e-12;
   for (const SharedFlows::Use& use : shared_.uses_of_leg(leg)) {
-    if (!links_[use.link].found) {
-      links_[use.link].found = true;
+    Link& link = links_[use.link];
+    if (!link.found && link.wanted > shared_.bandwidths()[use.link] * (1 + kRounding)) {
+      link.found = true;
+      link.room = shared_.bandwidths()[use.link];
+      link.crossed = 0;
       found_.push_back(use.link);
     }
   }
@@ -59,15 +76,8 @@ void MaxMinFlows::find_links(std::int32_t leg) {
 // The flows on the links that are found, those on their other links, and so on.
 void MaxMinFlows::find_sharers() {
   for (std::size_t next = 0; next < found_.size(); ++next) {
-    Link& link = links_[found_[next]];
-    link.room = shared_.bandwidths()[found_[next]];
-    link.crossed = 0;
-    for (const std::int32_t number : link.flows) {
-      if (!flows_[number].found) {
-        flows_[number].found = true;
-        open_.push_back(number);
-        find_links(flows_[number].leg);
-      }
+    for (const std::int32_t number : links_[found_[next]].flows) {
+      find_flow(number);
     }
   }
   for (const std::int32_t number : open_) {
@@ -98,7 +108,7 @@ void MaxMinFlows::fill(double time) {
     });
   }
   for (const std::int32_t link : found_) {
-    links_[link].found = false;
+    links_[link].found = links_[link].full = false;
   }
   found_.clear();
 }

@@ -11,8 +11,8 @@
 namespace stagecraft {
 
 /// Carries the flows that SharedFlows hands over. Whenever some begin or one ends, the rates of all that share links
-/// with them, directly or through others, are filled up anew: all rise together until a link is full or a leg carries
-/// no more, which settles the rates of those on it.
+/// too narrow for them with these, directly or through others, are filled up anew: all rise together until a link is
+/// full or a leg carries no more, which settles the rates of those on it.
 class MaxMinFlows {
 public:
   /// Both must outlive it.
@@ -36,6 +36,7 @@ private:
   // A contended link.
   struct Link {
     std::vector<std::int32_t> flows;
+    double wanted = 0;  // B/s by those
     double room = 0;    // B/s that settled flows leave
     double crossed = 0; // how often flows cross it whose rates are not settled
     bool found = false, full = false;
@@ -51,6 +52,7 @@ private:
   std::span<const SharedFlows::Use> uses_of(std::int32_t number) const {
     return shared_.uses_of_leg(flows_[number].leg);
   }
+  void find_flow(std::int32_t number);
   void find_links(std::int32_t leg);
   void find_sharers();
   void fill(double time);
