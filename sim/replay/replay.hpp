@@ -44,9 +44,9 @@ std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests);
 /// choose by; what is chosen is replayed on SimGrid.
 std::vector<Timeline> replay_max_min(std::span<const ReplayRequest> requests);
 
-/// As replay_simgrid() with all transfers in SimGrid, and computations as Execs on hosts with speed profiles: SimGrid integrates
-/// the speeds that the other engines integrate themselves. Each request with speed changes needs a child of its own,
-/// because their dates are absolute.
+/// As replay_simgrid() with all transfers in SimGrid, and computations as Execs on hosts with speed profiles: SimGrid
+/// integrates the speeds that the other engines integrate themselves. Each request with speed changes needs a child of
+/// its own, because their dates are absolute.
 std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests);
 
 } // namespace stagecraft
