@@ -40,9 +40,13 @@ std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests);
 /// child, since it runs one platform per process; where none do, it is not started.
 std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests);
 
-/// The same with all transfers in SimGrid, and computations as Execs on hosts with speed profiles: SimGrid integrates
-/// the speeds that the other engines integrate themselves. Each request with speed changes needs a child of its own,
-/// because their dates are absolute.
+/// The same without SimGrid, ten times as fast: flows that meet are shared out by ourselves, with other rounding. To
+/// choose by; what is chosen is replayed on SimGrid.
+std::vector<Timeline> replay_max_min(std::span<const ReplayRequest> requests);
+
+/// As replay_simgrid() with all transfers in SimGrid, and computations as Execs on hosts with speed profiles: SimGrid
+/// integrates the speeds that the other engines integrate themselves. Each request with speed changes needs a child of
+/// its own, because their dates are absolute.
 std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests);
 
 } // namespace stagecraft

@@ -14,6 +14,8 @@ public:
 
   std::vector<Timeline> operator()(std::span<const ReplayRequest> requests) const;
   bool shares_links() const { return engine_ != replay_analytic; }
+  /// The same with another engine.
+  Replayer with(ReplayFunction engine) const { return {engine, workers_}; }
 
 private:
   ReplayFunction engine_;

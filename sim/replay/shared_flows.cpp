@@ -66,9 +66,10 @@ void SharedFlows::find_contended(const TaskGraph& graph, const Platform& platfor
       const auto known = std::find_if(uses_.begin() + use_begin_.back(), uses_.end(),
                                       [&](const Use& use) { return use.link == number_of[link]; });
       if (known != uses_.end()) {
-        known->wanted += leg.bandwidth.value; // a leg that crosses a link twice
+        ++known->times;
+        known->wanted += leg.bandwidth.value;
       } else {
-        uses_.push_back({number_of[link], leg.bandwidth.value});
+        uses_.push_back({number_of[link], 1, leg.bandwidth.value});
       }
     }
     use_begin_.push_back(static_cast<std::int32_t>(uses_.size()));

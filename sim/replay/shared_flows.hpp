@@ -52,12 +52,19 @@ public:
   /// A flow that was handed over has arrived.
   ArrivedFlow end(std::int32_t number, double time);
 
-private:
-  // A link that a leg crosses, among the contended ones, and what of it the leg fills on its own.
+  /// A link that a leg crosses, among the contended ones.
   struct Use {
     std::int32_t link;
-    double wanted; // B/s
+    double times;  ///< how often the leg crosses it
+    double wanted; ///< B/s that the leg fills of it on its own
   };
+  std::span<const Use> uses_of_leg(std::int32_t leg) const {
+    return {uses_.data() + use_begin_[leg], uses_.data() + use_begin_[leg + 1]};
+  }
+  /// B/s of the contended links.
+  const std::vector<double>& bandwidths() const { return bandwidth_; }
+
+private:
   struct Live {
     std::int32_t flow;
     double wanted; // B/s
@@ -106,9 +113,7 @@ private:
   void hand_over(std::int32_t number, double time);
   void follow(const Work& work, double time);
   std::int32_t new_flow(const Sent& sent);
-  std::span<const Use> uses_of(const Work& work) const {
-    return {uses_.data() + use_begin_[work.leg], uses_.data() + use_begin_[work.leg + 1]};
-  }
+  std::span<const Use> uses_of(const Work& work) const { return uses_of_leg(work.leg); }
 
   const TaskGraph& graph_;
   std::vector<char> may_share_;         // [work]

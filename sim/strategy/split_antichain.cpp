@@ -21,14 +21,13 @@ PlanResult split_antichain(const PlanRequest& request) {
     return Infeasible{reason};
   }
   const auto sequence = kept_for<Sequence>(request, [&] {
-    Sequence made{{antichain_sequence(request.problem.model, request.state_cap), {}}};
+    Sequence made{{antichain_sequence(request.problem.model, request.state_cap), {}, {}}};
     made.costs = cost_states(request.problem, made.states);
     made.costs.cut_bytes = augmented_cut_bytes(request.problem, made.states);
     return made;
   });
-  const auto& [states, costs] = *sequence;
-  PlanResult result = request.chunks == 1 ? best_in_order(request, states, costs, request.devices, false)
-                                          : best_in_order(request, states, costs, chunked_devices(request), true);
+  PlanResult result = request.chunks == 1 ? best_in_order(request, *sequence, request.devices, false)
+                                          : best_in_order(request, *sequence, chunked_devices(request), true);
   if (Plan* plan = std::get_if<Plan>(&result)) {
     plan->objective->name = "bottleneck, cuts by augmented antichains";
   }

@@ -4,12 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <numeric>
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan/estimate/plan_request.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
 
 namespace stagecraft {
@@ -18,10 +21,19 @@ constexpr int kStreams = 4;             // used if the study does not say
 constexpr std::size_t kMostReplays = 6; // of plans, those with the least estimates
 constexpr double kMargin = 1e-6;        // of limits, far more than what ties decide
 
+// What no schedule changes, kept for the next one.
+struct FoundLayers {
+  std::vector<std::vector<double>> seconds;               // [type][level], filled when asked for
+  std::map<std::vector<DeviceId>, std::vector<int>> cuts; // without a limit of memory
+  std::map<std::pair<std::vector<DeviceId>, std::vector<int>>, Seconds> estimates; // of cuts
+};
+
 class Layers {
 public:
   Layers(const PlanRequest& request, int streams)
-      : request_(request), problem_(request.problem), streams_(streams), seconds_(problem_.platform.types.size()) {
+      : request_(request), problem_(request.problem), streams_(streams), found_(kept_for<FoundLayers>(request, [&] {
+          return FoundLayers{.seconds = std::vector<std::vector<double>>(problem_.platform.types.size())};
+        })) {
     const int n = problem_.model.size();
     std::vector<int> level(n, 0);
     for (OperatorId op = 0; op < n; ++op) {
@@ -40,18 +52,27 @@ public:
 
   // The bounds of the stages with the least maximum over stage times and boundaries, if each stage fits in its device's
   // memory; empty if none fit. A[j][n] = min over k of max(A[k][n-1], T(k, j, device n), X(k, device n-1, device n)).
-  // Narrow limits come first: the wider the limit, the more cells may be part of a cut.
+  // Where the best without a limit of memory fits, it is the one.
   std::vector<int> cut(const std::vector<DeviceId>& devices) {
-    const Parts parts = measure(devices);
-    if (parts.first.front() > 0) {
+    const auto [known, is_new] = found_->cuts.try_emplace(devices);
+    if (is_new) {
+      known->second = best_cut(measure(devices, false));
+    }
+    const std::vector<int>& unlimited = known->second;
+    if (unlimited.empty()) {
       return {};
     }
-    for (const double wide : {1.125, 1.5, 3.0}) {
-      if (std::vector<int> bounds = cut_below(parts, parts.least * wide); !bounds.empty()) {
-        return bounds;
-      }
+    const Parts parts = measure(devices, true);
+    return all_fit(parts, unlimited) ? unlimited : best_cut(parts);
+  }
+
+  // (M - 1) max + sum of a plan with these bounds.
+  Seconds estimate(const std::vector<int>& bounds, const std::vector<DeviceId>& devices, const Plan& plan) {
+    const auto [known, is_new] = found_->estimates.try_emplace({devices, bounds});
+    if (is_new) {
+      known->second = estimate_iteration(problem_, plan, cost_plan(problem_, plan));
     }
-    return cut_below(parts, kInfinity);
+    return known->second;
   }
 
   Plan plan(const std::vector<int>& bounds, const std::vector<DeviceId>& devices) const {
@@ -78,22 +99,46 @@ private:
     std::vector<double> speed_left; // [part]: of the devices from this one on, in whole models per second
     std::vector<int> first; // [part]: the levels from earlier ones on do not fit on the devices from this one on
     double least = 0;       // no cut has a smaller maximum
+    bool limited = true;    // by memory
     int count() const { return static_cast<int>(devices.size()); }
   };
 
-  Parts measure(const std::vector<DeviceId>& devices) {
+  // Narrow limits come first: the wider the limit, the more cells may be part of a cut.
+  std::vector<int> best_cut(const Parts& parts) {
+    if (parts.first.front() > 0) {
+      return {};
+    }
+    for (const double wide : {1.125, 1.5, 3.0}) {
+      if (std::vector<int> bounds = cut_below(parts, parts.least * wide); !bounds.empty()) {
+        return bounds;
+      }
+    }
+    return cut_below(parts, kInfinity);
+  }
+
+  bool all_fit(const Parts& parts, const std::vector<int>& bounds) const {
+    for (int part = 0; part < parts.count(); ++part) {
+      if (!fits(bounds[part], bounds[part + 1], parts, part, memory_upto(parts.held[part]), true)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Parts measure(const std::vector<DeviceId>& devices, bool limited) {
     if (work_left_.empty()) {
       measure_work();
     }
-    Parts parts{devices};
+    Parts parts{.devices = devices, .limited = limited};
     parts.speed_left.assign(devices.size() + 1, 0.0);
     for (int part = parts.count() - 1; part >= 0; --part) {
       parts.speed_left[part] = parts.speed_left[part + 1] + speed_[problem_.type_index(devices[part])];
     }
     for (int part = 0; part < parts.count(); ++part) {
-      parts.held.push_back(request_.in_flight(part, parts.count()));
+      parts.held.push_back(limited ? request_.in_flight(part, parts.count()) : 0);
     }
-    parts.first = first_levels(parts);
+    parts.first = limited ? first_levels(parts) : std::vector<int>(parts.count(), 0);
+    parts.first.resize(parts.count() + 1, count());
     parts.least =
         std::max({work_left_.front() / parts.speed_left.front(), longest_level(devices), longest_border(devices)});
     return parts;
@@ -101,15 +146,15 @@ private:
 
   // Each level is at its fastest on the devices that it can be on: each stage has a level or more.
   double longest_level(const std::vector<DeviceId>& devices) {
-    std::vector<int> first(seconds_.size(), -1); // [type]: the first part and the last one
-    std::vector<int> last(seconds_.size(), -1);
+    std::vector<int> first(found_->seconds.size(), -1); // [type]: the first part and the last one
+    std::vector<int> last(found_->seconds.size(), -1);
     for (int part = 0; part < static_cast<int>(devices.size()); ++part) {
       const int type = problem_.type_index(devices[part]);
       first[type] = first[type] < 0 ? part : first[type];
       last[type] = part;
     }
     std::vector<double> fastest(levels_.size(), kInfinity);
-    for (int type = 0; type < static_cast<int>(seconds_.size()); ++type) {
+    for (int type = 0; type < static_cast<int>(found_->seconds.size()); ++type) {
       for (int level = 0; level < count() && first[type] >= 0; ++level) {
         const int earliest = static_cast<int>(devices.size()) - (count() - level);
         if (first[type] <= level && last[type] >= earliest) {
@@ -136,7 +181,7 @@ private:
   // A level is the least part of the whole that it is on any device type, without the kernels that a type lacks.
   void measure_work() {
     std::vector<double> work(levels_.size(), kInfinity);
-    for (int type = 0; type < static_cast<int>(seconds_.size()); ++type) {
+    for (int type = 0; type < static_cast<int>(found_->seconds.size()); ++type) {
       const std::vector<double>& seconds = seconds_of(type);
       const double whole = std::accumulate(seconds.begin(), seconds.end(), 0.0,
                                            [](double sum, double one) { return sum + (one < kInfinity ? one : 0); });
@@ -253,7 +298,7 @@ private:
   bool is_replaced(const Parts& parts, int part, int k) {
     constexpr double kClear = 1e-8;
     const int type = problem_.type_index(parts.devices[part]);
-    const double memory = problem_.platform.types[type].memory.value;
+    const double memory = parts.limited ? problem_.platform.types[type].memory.value : kInfinity;
     const double held = parts.held[part];
     const double drop = level_bytes_[k] + held * level_held_[k] -
                         (crossing_[k + 1] - crossing_[k]).value * (border_bytes_ + held * border_held_);
@@ -294,23 +339,26 @@ private:
   }
 
   const std::vector<double>& seconds_of(int type) { // [level]
-    if (seconds_[type].empty()) {
+    std::vector<double>& seconds = found_->seconds[type];
+    if (seconds.empty()) {
       for (const auto& operators : levels_) {
         const StreamTimes times = stream_times(problem_, operators, type, 1, streams_);
         std::vector<OperatorId> again;
         std::copy_if(operators.begin(), operators.end(), std::back_inserter(again),
                      [&](OperatorId op) { return problem_.counts_again(op); });
-        seconds_[type].push_back(times.forward + times.backward +
-                                 stream_times(problem_, again, type, 1, streams_).forward);
+        seconds.push_back(times.forward + times.backward + stream_times(problem_, again, type, 1, streams_).forward);
       }
     }
-    return seconds_[type];
+    return seconds;
   }
 
   // Whether the levels [first, last) fit; without borders they need less, and the more levels the more. Sums tell it
   // unless their rounding may matter.
   bool fits(int first, int last, const Parts& parts, int part, const std::vector<double>& upto, bool borders) const {
     constexpr double kRounding = 1e-9;
+    if (!parts.limited) {
+      return true;
+    }
     const double held = parts.held[part];
     const double crossing =
         crossing_[first].value * (border_bytes_ + held * border_held_) + crossing_[last].value * outgoing_bytes_;
@@ -340,7 +388,7 @@ private:
   std::vector<Bytes> crossing_;
   std::vector<double> parameters_, resident_; // over the levels below
   std::vector<Activations> stash_;            // the same
-  std::vector<std::vector<double>> seconds_;  // [type][level], filled when asked for
+  std::shared_ptr<FoundLayers> found_;
   std::vector<double> speed_;                 // [type]: whole models per second
   std::vector<double> work_left_;             // [k]: of level k and later ones, at least, in whole models
   std::vector<double> level_bytes_;           // [level]: of memory, without borders and micro-batches in flight
@@ -378,7 +426,7 @@ std::vector<std::pair<Seconds, Plan>> plans_by_estimate(const PlanRequest& reque
     }
     Plan plan = layers.plan(bounds, devices);
     if (!plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
-      const Seconds estimate = estimate_iteration(problem, plan, cost_plan(problem, plan));
+      const Seconds estimate = layers.estimate(bounds, devices, plan);
       plan.objective = Objective{"(M - 1) max + sum", estimate};
       plans.emplace_back(estimate, std::move(plan));
     }

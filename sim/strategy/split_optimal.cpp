@@ -13,11 +13,11 @@ void add_note(Plan& plan, const std::string& note) { plan.note += (plan.note.emp
 
 // The least bottleneck of a single stage, and of a boundary, with stages that go round the devices as the schedule
 // places them; no device is left out.
-PlanResult round_the_devices(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs) {
+PlanResult round_the_devices(const PlanRequest& request, CostedStates& costed) {
   if (const std::string reason = too_many_devices(request); !reason.empty()) {
     return Infeasible{reason};
   }
-  return best_in_order(request, states, costs, chunked_devices(request), true);
+  return best_in_order(request, costed, chunked_devices(request), true);
 }
 
 // With several stages per device the bottleneck is the sum over a device's stages, which the dynamic program does not
@@ -41,11 +41,10 @@ PlanResult split_chunks(const PlanRequest& request, const Plan& unchunked) {
     }
   };
   const auto costed = costed_states(request);
-  const auto& [states, costs] = *costed;
   PlanRequest ordered = request;
   for (const auto& devices : {devices_of(unchunked), request.devices, fastest_first(problem, request.devices)}) {
     ordered.devices = devices;
-    consider(round_the_devices(ordered, states, costs));
+    consider(round_the_devices(ordered, *costed));
   }
   for (const auto split : {split_uniform, split_parameters, split_block_partition, split_capability_refined}) {
     consider(split(request));

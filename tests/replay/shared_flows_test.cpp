@@ -1,5 +1,5 @@
 // Flows are handed over to SimGrid where they meet on a full link, and only there: an independent max-min simulation,
-// and SimGrid with every transfer and computation, agree with that.
+// and SimGrid with every transfer and computation, agree with that; and so does the engine that shares without SimGrid.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
@@ -102,6 +102,19 @@ std::vector<double> filled(const std::vector<double>& bandwidths, const std::vec
   return ends;
 }
 
+TEST_CASE("flows that meet without SimGrid rise together until a link is full or their leg is", "[replay][sharing]") {
+  // Link 0 carries 10 B/s, link 1 only 2. The flow over both gets 2, which leaves 4 each to the other two: a third of
+  // link 0 would be 3 1/3. From 20 s on, when those two have their 80 B, it still has 2, and ends at 50 s.
+  const std::vector<double> narrow =
+      test::arrivals({10, 2}, {{80, {{0}}}, {80, {{0}}}, {100, {{0, 1}}}}, replay_max_min);
+  CHECK(narrow == std::vector<double>{20, 20, 50});
+  // A flow that crosses link 0 twice and one that crosses it once rise to 10 / 3 B/s; the first leg alone carries 5. At
+  // 30 s the second has its 100 B, and the first 50 of its 150 B left, which take 10 s.
+  const std::vector<double> twice = test::arrivals({10}, {{150, {{0, 0}}}, {100, {{0}}}}, replay_max_min);
+  CHECK(twice[0] == near(40));
+  CHECK(twice[1] == near(30));
+}
+
 TEST_CASE("random flows over random links end as max-min sharing says", "[replay][sharing]") {
   constexpr int kCases = 300, kMostFlows = 8, kLinks = 4;
   std::mt19937 random(5);
@@ -123,10 +136,12 @@ TEST_CASE("random flows over random links end as max-min sharing says", "[replay
       flows.push_back({static_cast<double>(test::pick(random, 1, 1000)), {links}, test::pick_seconds(random)});
     }
     const std::vector<double> expected = filled(bandwidths, flows), got = test::arrivals(bandwidths, flows);
+    const std::vector<double> without_simgrid = test::arrivals(bandwidths, flows, replay_max_min);
     shared += apart(bandwidths, flows) ? 0 : 1;
     for (std::size_t f = 0; f < flows.size(); ++f) {
       CAPTURE(one, f);
       CHECK(got[f] == near(expected[f]));
+      CHECK(without_simgrid[f] == near(expected[f]));
     }
   }
   CHECK(shared > kCases / 4); // both ways are taken often
@@ -163,15 +178,18 @@ TEST_CASE("only what meets goes to SimGrid, and all times are those of SimGrid w
     for (std::size_t i = 0; i < graphs.size(); ++i) {
       requests.push_back({graphs[i], platforms[i], iterations[i]});
     }
-    const std::vector<Timeline> got = replay_simgrid(requests), expected = replay_simgrid_full(requests);
-    for (std::size_t i = 0; i < graphs.size(); ++i) {
-      double worst = 0;
-      for (std::size_t at = 0; at < got[i].finish.size(); ++at) {
-        worst = std::max({worst, std::abs(got[i].start[at] - expected[i].start[at]),
-                          std::abs(got[i].finish[at] - expected[i].finish[at])});
+    const std::vector<Timeline> expected = replay_simgrid_full(requests);
+    for (const ReplayFunction engine : {replay_simgrid, replay_max_min}) {
+      const std::vector<Timeline> got = engine(requests);
+      for (std::size_t i = 0; i < graphs.size(); ++i) {
+        double worst = 0;
+        for (std::size_t at = 0; at < got[i].finish.size(); ++at) {
+          worst = std::max({worst, std::abs(got[i].start[at] - expected[i].start[at]),
+                            std::abs(got[i].finish[at] - expected[i].finish[at])});
+        }
+        CAPTURE(row.name, i, engine == replay_simgrid);
+        CHECK(worst <= 1e-9 * expected[i].end());
       }
-      CAPTURE(row.name, i);
-      CHECK(worst <= 1e-9 * expected[i].end());
     }
   }
 }

@@ -100,8 +100,7 @@ std::vector<DeviceId> fastest_first(const Problem& problem, std::vector<DeviceId
 namespace {
 
 // The best of two orders of devices bounds the search over all of them.
-double bottleneck_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
-                           const TypeSpeeds& speeds) {
+double bottleneck_in_order(const PlanRequest& request, CostedStates& costed, const TypeSpeeds& speeds) {
   double best = kInfinity;
   std::vector<std::vector<DeviceId>> orders = {request.devices};
   if (const auto sorted = fastest_first(request.problem, request.devices); sorted != request.devices) {
@@ -109,7 +108,8 @@ double bottleneck_in_order(const PlanRequest& request, const AntichainStates& st
   }
   for (const auto& order : orders) {
     const auto found =
-        best_ideal_pipeline(request, states, costs, ordered_choices(request.problem, speeds, order, false), 0, best);
+        best_ideal_pipeline(request, costed.states, costed.costs,
+                            ordered_choices(request.problem, speeds, order, false), 0, best, costed.pipelines);
     best = found ? std::min(best, found->bottleneck) : best;
   }
   return best;
@@ -117,8 +117,9 @@ double bottleneck_in_order(const PlanRequest& request, const AntichainStates& st
 
 } // namespace
 
-PlanResult best_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
-                         const std::vector<DeviceId>& devices, bool all) {
+PlanResult best_in_order(const PlanRequest& request, CostedStates& costed, const std::vector<DeviceId>& devices,
+                         bool all) {
+  auto& [states, costs, pipelines] = costed;
   const DeviceChoices choices = ordered_choices(request.problem, type_speeds(request.problem, costs), devices, all);
   if (work_of(choices, costs) > kMostPipelineWork) {
     return Infeasible{
@@ -126,16 +127,16 @@ PlanResult best_in_order(const PlanRequest& request, const AntichainStates& stat
         " antichain states are too many for the dynamic program; allowed: fewer devices, or a coarser model"};
   }
   const int exact_stages = all ? static_cast<int>(devices.size()) : 0;
-  const auto found = best_ideal_pipeline(request, states, costs, choices, exact_stages, kInfinity);
+  const auto found = best_ideal_pipeline(request, states, costs, choices, exact_stages, kInfinity, pipelines);
   if (!found) {
     return why_no_pipeline(request, states, costs, choices, exact_stages);
   }
   return plan_of(request, states, choices, *found);
 }
 
-std::shared_ptr<const CostedStates> costed_states(const PlanRequest& request) {
+std::shared_ptr<CostedStates> costed_states(const PlanRequest& request) {
   return kept_for<CostedStates>(request, [&] {
-    CostedStates made{antichain_states(request.problem.model, request.state_cap), {}};
+    CostedStates made{antichain_states(request.problem.model, request.state_cap), {}, {}};
     made.costs = cost_states(request.problem, made.states);
     return made;
   });
@@ -147,7 +148,7 @@ PlanResult best_over_orders(const PlanRequest& request) {
   }
   const Problem& problem = request.problem;
   const auto costed = costed_states(request);
-  const auto& [states, costs] = *costed;
+  auto& [states, costs, pipelines] = *costed;
   const TypeSpeeds speeds = type_speeds(problem, costs);
   DeviceChoices choices = class_choices(problem, speeds, device_classes(problem, request.devices));
   std::string note = note_of(states, request.state_cap);
@@ -156,8 +157,8 @@ PlanResult best_over_orders(const PlanRequest& request) {
     note +=
         std::string(note.empty() ? "" : "; ") + "too many classes of devices: only the order fastest first was tried";
   }
-  const double known = bottleneck_in_order(request, states, costs, speeds);
-  const auto found = best_ideal_pipeline(request, states, costs, choices, 0, known);
+  const double known = bottleneck_in_order(request, *costed, speeds);
+  const auto found = best_ideal_pipeline(request, states, costs, choices, 0, known, pipelines);
   if (!found) {
     return why_no_pipeline(request, states, costs, choices, 0);
   }

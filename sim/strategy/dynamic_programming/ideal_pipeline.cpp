@@ -377,31 +377,71 @@ std::optional<IdealPipeline> best_that_fits(IdealPipelineSearch& search, int mos
   return best;
 }
 
+// The pipeline with the fewest stages that fit in memory and the bottleneck `least`, which no pipeline beats. It is the
+// one that best_that_fits() ends with, found without those that have more stages.
+std::optional<IdealPipeline> shortest_that_fits(IdealPipelineSearch& search, int most_stages, int exact_stages,
+                                                double least) {
+  std::optional<IdealPipeline> found;
+  const int last = exact_stages > 0 ? exact_stages : most_stages;
+  for (int total = std::max(1, exact_stages); total <= last && !found; ++total) {
+    found = search.run(total, exact_stages, least);
+  }
+  return found && search.is_least(found->bottleneck) ? found : std::nullopt; // else as good but for rounding
+}
+
 // What a pipeline over few states leaves to search.
 double bound_by(const std::optional<IdealPipeline>& few, double at_most) {
   return few ? std::min(at_most, few->bottleneck * kClearly) : at_most;
+}
+
+// The best pipeline without a limit of memory.
+std::optional<IdealPipeline> best_unlimited(const PlanRequest& request, const AntichainStates& states,
+                                            const StateCosts& costs, const DeviceChoices& choices, int exact_stages,
+                                            double at_most) {
+  const FewStates few = take_few(request.problem.model, states, costs, exact_stages);
+  const auto bound = IdealPipelineSearch(request, few.states, few.costs, choices).run(0, exact_stages, at_most);
+  IdealPipelineSearch search(request, states, costs, choices);
+  const bool is_least = bound && search.is_least(bound->bottleneck);
+  return search.run(0, exact_stages, bound_by(bound, at_most),
+                    is_least ? static_cast<int>(bound->nodes.size()) : choices.most_stages);
+}
+
+// What tells choices of some devices from others: each node's device, and the nodes that may follow it.
+std::vector<int> outline_of(const DeviceChoices& choices) {
+  std::vector<int> outline;
+  for (const DeviceChoices::Node& node : choices.nodes) {
+    outline.push_back(node.device);
+    for (const DeviceChoices::Next& next : node.next) {
+      outline.push_back(next.node);
+    }
+    outline.push_back(-1);
+  }
+  return outline;
 }
 
 } // namespace
 
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
-                                                 int exact_stages, double at_most) {
-  const FewStates few = take_few(request.problem.model, states, costs, exact_stages);
-  IdealPipelineSearch first(request, few.states, few.costs, choices);
+                                                 int exact_stages, double at_most, UnlimitedPipelines& unlimited) {
+  const auto [slot, is_new] = unlimited.try_emplace({outline_of(choices), exact_stages, at_most});
+  if (is_new) {
+    slot->second = best_unlimited(request, states, costs, choices, exact_stages, at_most);
+  }
+  const std::optional<IdealPipeline>& least = slot->second;
+  if (!least || plan_fits(request, make_ideal_plan(request, states, *least, node_devices(choices, *least)))) {
+    return least;
+  }
   IdealPipelineSearch search(request, states, costs, choices);
-  const auto few_stages = first.run(0, exact_stages, at_most);
-  const bool is_least = few_stages && search.is_least(few_stages->bottleneck);
-  auto unlimited = search.run(0, exact_stages, bound_by(few_stages, at_most),
-                              is_least ? static_cast<int>(few_stages->nodes.size()) : choices.most_stages);
-  if (!unlimited) {
-    return std::nullopt;
+  auto best = search.is_least(least->bottleneck)
+                  ? shortest_that_fits(search, choices.most_stages, exact_stages, least->bottleneck)
+                  : std::nullopt;
+  if (!best) {
+    const FewStates few = take_few(request.problem.model, states, costs, exact_stages);
+    IdealPipelineSearch first(request, few.states, few.costs, choices);
+    const auto bound = best_that_fits(first, choices.most_stages, exact_stages, at_most);
+    best = best_that_fits(search, choices.most_stages, exact_stages, bound_by(bound, at_most));
   }
-  if (plan_fits(request, make_ideal_plan(request, states, *unlimited, node_devices(choices, *unlimited)))) {
-    return unlimited;
-  }
-  const auto bound = best_that_fits(first, choices.most_stages, exact_stages, at_most);
-  auto best = best_that_fits(search, choices.most_stages, exact_stages, bound_by(bound, at_most));
   if (best) {
     best->memory_bound = true;
   }

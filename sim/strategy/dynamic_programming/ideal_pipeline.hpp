@@ -3,6 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
 #include "sim/plan/device_classes.hpp"
 #include "sim/plan/estimate/plan_request.hpp"
 #include "sim/strategy/dynamic_programming/antichains.hpp"
@@ -42,6 +47,10 @@ struct IdealPipeline {
   bool memory_bound = false; ///< a better one does not fit
 };
 
+/// The best pipelines over some states without a limit of memory, which are the same under every schedule: by the
+/// devices of the choices and what may follow them, the exact number of stages, and `at_most`.
+using UnlimitedPipelines = std::map<std::tuple<std::vector<int>, int, double>, std::optional<IdealPipeline>>;
+
 /// More devices than this are refused: the number of choices alone grows with their square and cube.
 inline constexpr std::size_t kMostPipelineDevices = 256;
 /// The reason when a request has more, or "".
@@ -55,10 +64,10 @@ inline constexpr double kMostPipelineWork = 1e10;
 /// (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks for
 /// exactly that many. No value if none fits, or none is as good as `at_most`. Cost at worst: edges of the choices *
 /// pairs of states, and again for each number of stages if memory binds. Comparing the work left with the speed left
-/// prunes most of it.
+/// prunes most of it. `unlimited`: those over these states that are known; more are added.
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
-                                                 int exact_stages, double at_most);
+                                                 int exact_stages, double at_most, UnlimitedPipelines& unlimited);
 
 /// Why no pipeline was found: the kernel that is missing, or the bytes that the best pipeline without memory limits
 /// lacks, and where.

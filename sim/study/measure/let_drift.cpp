@@ -1,5 +1,6 @@
 // Draws of runs whose equal replicas meet. The median draw counts only where it is faster than the exact replay. So a
 // draw that is known to be no faster need not be replayed, and where half of them are known to be, none of the others.
+// Draws are weighed by replays without SimGrid; the engine replays the median and those too close to call.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -34,12 +35,13 @@ public:
   Draws(const Study& study, const ReplayRequest& exact, double exact_seconds)
       : seed_(study.seed), exact_(exact), exact_seconds_(exact_seconds) {
     seconds_.fill(kUnknown);
+    iterations_.fill(exact.iterations);
     rule_out();
   }
 
-  /// Draws that have to be replayed next: as few as may settle that the median gains nothing; all, where it must gain;
+  /// Draws that have to be weighed next: as few as may settle that the median gains nothing; all, where it must gain;
   /// none, where all that counts is known.
-  std::vector<int> needed() const {
+  std::vector<int> to_weigh() const {
     const int wanted = kMedian - gainless();
     const int open = static_cast<int>(
         std::count_if(seconds_.begin(), seconds_.end(), [](double seconds) { return std::isnan(seconds); }));
@@ -52,10 +54,36 @@ public:
     return draws;
   }
 
+  /// `steady`: the iterations of its steady timeline. Those of the replay, from which they were cut, were doubled until
+  /// then; fewer need not be tried again.
+  void weigh(int draw, double seconds, int steady) {
+    seconds_[draw] = seconds < exact_seconds_ * (1 + kClose) ? seconds : kInfinity;
+    while (iterations_[draw] < steady) {
+      iterations_[draw] *= 2;
+    }
+  }
+
+  /// Draws that the engine has to replay next, once none has to be weighed: the median, those too close to it to say
+  /// which is the median, and those too close to the exact replay to say whether they gain.
+  std::vector<int> to_replay() const {
+    std::vector<int> draws;
+    const double median = seconds_[median_index(seconds_)];
+    for (int draw = 0; draw < kDriftDraws && gainless() < kMedian; ++draw) {
+      if (!is_replayed_[draw] && (is_close(seconds_[draw], median) || is_close(seconds_[draw], exact_seconds_))) {
+        draws.push_back(draw);
+      }
+    }
+    return draws;
+  }
+
   TaskGraph drawn(int draw) const { return drifted(exact_.graph, seed_, draw); }
+  ReplayRequest request(int draw, const TaskGraph& drawn) const {
+    return {drawn, exact_.platform, iterations_[draw], exact_.speeds};
+  }
 
   void take(int draw, double seconds, Timeline timeline, double spread) {
     const bool is_faster = gains(seconds, exact_seconds_);
+    is_replayed_[draw] = true;
     seconds_[draw] = is_faster ? seconds : kInfinity;
     if (is_faster) {
       timelines_[draw] = std::move(timeline);
@@ -76,6 +104,9 @@ public:
 
 private:
   static constexpr int kMedian = kDriftDraws / 2 + 1; // its place among the draws in order
+  static constexpr double kClose = 1e-6;              // far more than roundings of replays add up to
+
+  static bool is_close(double one, double other) { return std::abs(one - other) <= kClose * other; }
 
   int gainless() const { return static_cast<int>(std::count(seconds_.begin(), seconds_.end(), kInfinity)); }
 
@@ -98,36 +129,60 @@ private:
   std::uint64_t seed_;
   ReplayRequest exact_;
   double exact_seconds_;
-  std::array<double, kDriftDraws> seconds_; // kUnknown: not replayed; infinite: no gain
+  std::array<double, kDriftDraws> seconds_;   // kUnknown: not weighed; infinite: no gain
+  std::array<int, kDriftDraws> iterations_{}; // to replay at first
+  std::array<bool, kDriftDraws> is_replayed_{};
   std::array<Timeline, kDriftDraws> timelines_;
   std::array<double, kDriftDraws> spreads_{};
 };
 
-// Replays what is needed of some requests' draws, until nothing is.
-void replay_draws(const Replayer& replay, std::span<const ReplayRequest> requests, std::span<const std::size_t> chosen,
-                  std::vector<Draws>& draws) {
-  for (;;) {
-    std::vector<std::pair<std::size_t, int>> asked; // index into `draws`, draw
-    std::vector<TaskGraph> graphs;
-    for (std::size_t i = 0; i < draws.size(); ++i) {
-      for (const int draw : draws[i].needed()) {
-        asked.emplace_back(i, draw);
-        graphs.push_back(draws[i].drawn(draw));
-      }
+// A draw of some request, replayed until its period is steady.
+struct Drawn {
+  std::size_t request; // index into the draws
+  int draw;
+  double seconds, spread;
+  Timeline timeline;
+};
+
+// Replays the draws that `asked` names of each request.
+std::vector<Drawn> replay_draws(const Replayer& replay, const std::vector<Draws>& draws,
+                                std::vector<int> (Draws::*asked)() const) {
+  std::vector<Drawn> drawn;
+  std::vector<TaskGraph> graphs;
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    for (const int draw : (draws[i].*asked)()) {
+      drawn.push_back({.request = i, .draw = draw});
+      graphs.push_back(draws[i].drawn(draw));
     }
-    if (asked.empty()) {
-      return;
+  }
+  std::vector<ReplayRequest> requests;
+  for (std::size_t at = 0; at < drawn.size(); ++at) {
+    requests.push_back(draws[drawn[at].request].request(drawn[at].draw, graphs[at]));
+  }
+  std::vector<Timeline> replayed = replay(requests);
+  const std::vector<double> spreads = make_steady(replay, requests, replayed);
+  for (std::size_t at = 0; at < drawn.size(); ++at) {
+    drawn[at].seconds = measure(graphs[at], replayed[at], requests[at].platform).iteration.value;
+    drawn[at].spread = spreads[at];
+    drawn[at].timeline = std::move(replayed[at]);
+  }
+  return drawn;
+}
+
+// Weighs and replays what is needed of some requests' draws, until nothing is.
+void settle(const Replayer& replay, std::vector<Draws>& draws) {
+  for (bool open = true; open;) {
+    open = false;
+    for (const Drawn& one : replay_draws(replay.with(replay_max_min), draws, &Draws::to_weigh)) {
+      draws[one.request].weigh(one.draw, one.seconds, one.timeline.iterations);
+      open = true;
     }
-    std::vector<ReplayRequest> drawn;
-    for (std::size_t at = 0; at < asked.size(); ++at) {
-      const ReplayRequest& exact = requests[chosen[asked[at].first]];
-      drawn.push_back({graphs[at], exact.platform, exact.iterations, exact.speeds});
-    }
-    std::vector<Timeline> replayed = replay(drawn);
-    const std::vector<double> spreads = make_steady(replay, drawn, replayed);
-    for (std::size_t at = 0; at < asked.size(); ++at) {
-      const double seconds = measure(graphs[at], replayed[at], drawn[at].platform).iteration.value;
-      draws[asked[at].first].take(asked[at].second, seconds, std::move(replayed[at]), spreads[at]);
+  }
+  for (bool open = true; open;) {
+    open = false;
+    for (Drawn& one : replay_draws(replay, draws, &Draws::to_replay)) {
+      draws[one.request].take(one.draw, one.seconds, std::move(one.timeline), one.spread);
+      open = true;
     }
   }
 }
@@ -142,7 +197,7 @@ std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span
   std::vector<Draws> draws;
   long tasks = 0;
   const auto flush = [&] {
-    replay_draws(replay, requests, chosen, draws);
+    settle(replay, draws);
     for (std::size_t c = 0; c < chosen.size(); ++c) {
       chosen_draws[chosen[c]] = draws[c].choose(timelines[chosen[c]], spreads[chosen[c]]);
     }
@@ -156,7 +211,7 @@ std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span
       chosen.push_back(i);
       draws.emplace_back(study, exact, measure(exact.graph, timelines[i], exact.platform).iteration.value);
       tasks +=
-          static_cast<long>(exact.graph.tasks()) * exact.iterations * static_cast<long>(draws.back().needed().size());
+          static_cast<long>(exact.graph.tasks()) * exact.iterations * static_cast<long>(draws.back().to_weigh().size());
     }
     if (tasks > kMostTasks) {
       flush();
