@@ -36,7 +36,7 @@ Timeline replay_one(const ReplayRequest& request) {
   return recurrence.take();
 }
 
-std::vector<Timeline> replay_as_given(std::span<const ReplayRequest> requests) {
+std::vector<Timeline> replay_in_turn(std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines;
   for (const ReplayRequest& request : requests) {
     timelines.push_back(replay_one(request));
@@ -47,7 +47,7 @@ std::vector<Timeline> replay_as_given(std::span<const ReplayRequest> requests) {
 } // namespace
 
 std::vector<Timeline> replay_max_min(std::span<const ReplayRequest> requests) {
-  return replay_beside_exchanges(replay_as_given, requests);
+  return replay_beside_exchanges(replay_in_turn, requests);
 }
 
 } // namespace stagecraft
