@@ -75,8 +75,9 @@ void MaxMinFlows::find_links(std::int32_t leg) {
 
 // The flows on the links that are found, those on their other links, and so on.
 void MaxMinFlows::find_sharers() {
-  for (std::size_t next = 0; next < found_.size(); ++next) {
-    for (const std::int32_t number : links_[found_[next]].flows) {
+  std::size_t next = 0;
+  while (next < found_.size()) { // find_flow() finds more
+    for (const std::int32_t number : links_[found_[next++]].flows) {
       find_flow(number);
     }
   }

@@ -70,9 +70,8 @@ constexpr std::array kLaboratories = {Laboratory{"SimuMax", "b200-sxm", "b200-sx
 // The type of the row's devices: at the speed that the same laboratory measured kernels of it, where it has.
 std::string device_of(const TruthRow& row, const fs::path& shipped) {
   const std::string device = nearest_device(plain_words(row.gpu), shipped);
-  const auto own = std::find_if(kLaboratories.begin(), kLaboratories.end(), [&](const Laboratory& one) {
-    return one.device == device && row.mentions(one.name);
-  });
+  const auto own = std::find_if(kLaboratories.begin(), kLaboratories.end(),
+                                [&](const Laboratory& one) { return one.device == device && row.mentions(one.name); });
   return own == kLaboratories.end() ? device : std::string(own->measured);
 }
 
