@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/base/improves.hpp"
@@ -79,8 +80,11 @@ public:
     return std::all_of(heads_.begin(), heads_.end(), [&](std::size_t head) { return head >= executed_; });
   }
 
-  /// The times, from the origin on; takes them out of the recurrence.
+  /// The times, from the origin on; takes them out of the recurrence. Throws where tasks wait for each other.
   Timeline take() {
+    if (!complete()) {
+      throw std::runtime_error("the replay stopped with tasks waiting for each other");
+    }
     if constexpr (Flows::kShares) {
       for (std::vector<double>* times : {&timeline_.start, &timeline_.finish}) {
         std::for_each(times->begin(), times->end(), [this](double& time) { time -= origin_; });

@@ -314,27 +314,30 @@ private:
       }
     }
     gradient = convert(gradient, without_partial(tensor(made_[op]).placements));
-    std::vector<TensorId> ids = signature(op).reads_inputs ? inputs(op) : std::vector<TensorId>();
-    if (signature(op).reads_output) {
-      ids.push_back(made_[op]);
-    }
-    ids.insert(ids.end(), inside_[op].begin(), inside_[op].end());
-    for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
-      if (!signature(op).parameters[i].added_last) {
-        ids.push_back(held(op, i));
-      }
-    }
-    differentiate(op, gradient, ids);
+    differentiate(op, gradient);
   }
 
-  // `saved`: the inputs, if they are read at all, and what else both gradients are computed from.
-  void differentiate(int op, TensorId gradient, const std::vector<TensorId>& saved) {
-    std::vector<TensorId> reads = {gradient}, for_input = {gradient};
-    for (std::size_t i = 0; i < saved.size(); ++i) {
-      reads.push_back(saved[i]);
-      const bool is_input = signature(op).reads_inputs && i < signature(op).inputs.size();
-      if (!is_input || !signature(op).inputs[i].for_weights_alone) {
-        for_input.push_back(saved[i]);
+  void differentiate(int op, TensorId gradient) {
+    std::vector<TensorId> reads, for_input; // by the gradients of parameters, and by those of inputs
+    const auto read = [&](TensorId id, bool for_weights_alone = false) {
+      reads.push_back(id);
+      if (!for_weights_alone) {
+        for_input.push_back(id);
+      }
+    };
+    read(gradient);
+    for (std::size_t i = 0; signature(op).reads_inputs && i < signature(op).inputs.size(); ++i) {
+      read(input(op, static_cast<int>(i)), signature(op).inputs[i].for_weights_alone);
+    }
+    if (signature(op).reads_output) {
+      read(made_[op]);
+    }
+    for (const TensorId reduced : inside_[op]) {
+      read(reduced);
+    }
+    for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
+      if (!signature(op).parameters[i].added_last) {
+        read(held(op, i));
       }
     }
     for (std::size_t i = 0; i < signature(op).inputs.size(); ++i) {

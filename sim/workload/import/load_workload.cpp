@@ -267,7 +267,7 @@ private:
     check_size(shaped.output, map.where());
     layer.op.kind = kind.kernel;
     layer.op.output_elements = elements_of(shaped.output);
-    if (adapts(placed.name, layer.op.type) && shaped.lora == 0) {
+    if (lora_ > 0 && adapts(placed.name, layer.op.type) && shaped.lora == 0) {
       shaped.lora = lora_;
     }
     layer.cost = cost_of(kind, shaped);
