@@ -22,14 +22,6 @@ namespace {
 // Whose buffers: those of all replicas, or those of replicas with the same experts.
 enum class Whose { dense, experts };
 
-// What is gathered of a stage's weights, all at once.
-Bytes weights_of(const StageCost& cost, Whose whose) {
-  const Bytes weights = cost.replicas.front().memory.weights;
-  const Bytes all = cost.gradients + cost.expert_gradients;
-  const Bytes of_experts = all.value > 0 ? weights * (cost.expert_gradients / all) : Bytes{0};
-  return whose == Whose::experts ? of_experts : weights - of_experts;
-}
-
 // Buffers that replicas of a stage exchange at a time by collectives of a kind, as task graphs have them.
 std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const Sharding& sharding, Whose whose) {
   const bool gathers = kind == CollectiveKind::all_gather, experts = whose == Whose::experts;
@@ -39,7 +31,8 @@ std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const 
                               : (experts ? unit.expert_gradients : unit.gradients));
   }
   if (gathers && !sharding.gathers_units()) {
-    buffers.push_back(weights_of(cost, whose));
+    const Bytes of_experts = expert_weights(cost);
+    buffers.push_back(experts ? of_experts : cost.replicas.front().memory.weights - of_experts);
   } else if (!gathers && !cost.shares_units()) {
     buffers.push_back(experts ? cost.expert_gradients : cost.gradients);
     for (const GradientBucket& bucket : cost.buckets) {

@@ -634,6 +634,11 @@ std::vector<double> TensorGroup::parts_of(const std::vector<GradientBucket>& buc
   return parts;
 }
 
+Bytes expert_weights(const StageCost& cost) {
+  const Bytes all = cost.gradients + cost.expert_gradients;
+  return all.value > 0 ? cost.replicas.front().memory.weights * (cost.expert_gradients / all) : Bytes{0};
+}
+
 std::vector<std::vector<std::size_t>> expert_groups(const StageCost& cost, std::size_t rank) {
   const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
   std::vector<std::vector<std::size_t>> groups(static_cast<std::size_t>(cost.axes.expert_replicas()));

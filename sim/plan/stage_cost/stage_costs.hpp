@@ -107,6 +107,9 @@ struct StageCost {
   }
 };
 
+/// The part of a replica's weights that belongs to experts, as their gradients are of all.
+Bytes expert_weights(const StageCost& cost);
+
 /// The places, among a stage's devices, of those of a rank that have the same experts, for each part of the experts.
 std::vector<std::vector<std::size_t>> expert_groups(const StageCost& cost, std::size_t rank);
 

@@ -247,8 +247,7 @@ void TaskGraphBuilder::gather_parameters(int stage, int rank) {
   }
   const StageCost& cost = cost_.stages[stage];
   const Bytes weights = cost.replicas.front().memory.weights;
-  const Bytes all = cost.gradients + cost.expert_gradients;
-  const Bytes of_experts = all.value > 0 ? weights * (cost.expert_gradients / all) : Bytes{0};
+  const Bytes of_experts = expert_weights(cost);
   const Reduction gathered =
       reduce_dense_and_experts(stage, reducers, reducers_of_experts(stage, rank, TaskKind::all_gather),
                                {.bytes = weights - of_experts, .of_experts = of_experts}, made, 1);
