@@ -13,6 +13,9 @@ namespace {
 constexpr std::int64_t kMostSearched = 4096; // ranks x micro-batches; time grows with this times the number of moves
 constexpr std::int64_t kMostMoves = 60'000;
 constexpr std::int64_t kMovesPerAction = 240; // ranks x micro-batches
+// Moves x ranks x micro-batches: each move takes a replay of all. The longest orders get few moves; named schedules and
+// list schedules are what they start from and what they are compared with.
+constexpr std::int64_t kMostReplayed = kMostMoves * 256;
 
 // A rank's kinds of work in order; the k-th of a kind is for micro-batch k.
 using Letters = std::vector<TaskKind>;
@@ -419,7 +422,7 @@ ScheduleResult make_search(const ScheduleRequest& request) {
     Orders letters = letters_of(named);
     starts.push_back(std::move(letters));
   }
-  const std::int64_t moves = std::min(kMostMoves, kMovesPerAction * actions);
+  const std::int64_t moves = std::min({kMostMoves, kMovesPerAction * actions, kMostReplayed / actions});
   if (request.evaluate) { // the evaluation may have a barrier or not
     candidates.push_back(schedule_of(pipeline, search(pipeline, Aim::makespan, starts, moves / 2)));
     candidates.push_back(schedule_of(pipeline, search(pipeline, Aim::period, starts, moves / 2)));

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <tuple>
+#include <numeric>
+#include <utility>
 
 #include "sim/schedule/schedule.hpp"
 
@@ -63,7 +64,6 @@ public:
 private:
   struct Item {
     int slot, rank, pass, number;
-    auto operator<=>(const Item&) const = default;
   };
 
   // The pass in each slot, or -1 if the slot is free.
@@ -107,36 +107,97 @@ private:
     }
   }
 
-  // The most activations held: F takes one, W gives it back. Without W of their own they run in the free slots.
-  static int most_held(const Passes& passes, bool explicit_weights) {
-    int waiting = 0;
-    int held = 0;
-    int most = 0;
-    for (const int pass : passes) {
+  // What is held after some slots: F takes an activation, W gives it back. W without slots of their own (`waiting`) run
+  // in the free ones.
+  struct Held {
+    int activations = 0, waiting = 0;
+    bool operator==(const Held&) const = default;
+
+    void pass(int pass, bool explicit_weights) {
       if (pass == kForwardDown || pass == kForwardUp) {
-        most = std::max(most, ++held);
+        ++activations;
       } else if (pass == kWeight) {
-        --held;
+        --activations;
+      } else if (explicit_weights) {
+        return;
       } else if (pass >= 0) {
         ++waiting;
-      } else if (!explicit_weights && waiting > 0) {
+      } else if (waiting > 0) {
         --waiting;
-        --held;
+        --activations;
       }
     }
-    return most;
-  }
+  };
 
-  std::vector<Item> items() const {
-    std::vector<Item> all;
-    for (int rank = 0; rank < ranks_; ++rank) {
-      for (int pass = 0; pass < 5; ++pass) {
-        for (std::size_t n = 0; n < slots_[rank][pass].size(); ++n) {
-          all.push_back({slots_[rank][pass][n], rank, pass, static_cast<int>(n)});
+  // A rank's slots while items move to earlier ones.
+  struct Row {
+    Passes passes;
+    std::vector<Held> before; // [slot], and after the last one
+    std::vector<char> taken;  // by items that stay where they are
+
+    Row(Passes from, bool explicit_weights)
+        : passes(std::move(from)), before(passes.size() + 1), taken(passes.size(), 0) {
+      follow(0, static_cast<int>(passes.size()), explicit_weights);
+    }
+
+    // Finds what is held from `slot` on, until that is what it was behind `last`.
+    void follow(int slot, int last, bool explicit_weights) {
+      for (; slot < static_cast<int>(passes.size()); ++slot) {
+        Held after = before[slot];
+        after.pass(passes[slot], explicit_weights);
+        if (slot >= last && after == before[slot + 1]) {
+          return;
+        }
+        before[slot + 1] = after;
+      }
+    }
+
+    int most() const {
+      return std::max_element(before.begin(), before.end(), [](const Held& one, const Held& other) {
+               return one.activations < other.activations;
+             })->activations;
+    }
+
+    // Whether more than `most` is held if the item in `slot` moves to `earlier`. Nothing changes behind a slot before
+    // which as much is held as without the move.
+    bool holds_too_much(int slot, int earlier, int most, bool explicit_weights) const {
+      Held held = before[earlier];
+      for (int at = earlier; at < static_cast<int>(passes.size()) && (at <= slot || held != before[at]); ++at) {
+        held.pass(at == earlier ? passes[slot] : at == slot ? -1 : passes[at], explicit_weights);
+        if (held.activations > most) {
+          return true;
         }
       }
+      return false;
     }
-    std::sort(all.begin(), all.end());
+
+    void move(int slot, int to, bool explicit_weights) {
+      if (to != slot) {
+        passes[to] = std::exchange(passes[slot], -1);
+        follow(std::min(slot, to), std::max(slot, to), explicit_weights);
+      }
+    }
+  };
+
+  // All items by slot, then by rank and pass.
+  std::vector<Item> items() const {
+    std::vector<std::size_t> place; // [slot]: of its first item, then of its next one
+    const auto for_each = [&](auto&& take) {
+      for (int rank = 0; rank < ranks_; ++rank) {
+        for (int pass = 0; pass < 5; ++pass) {
+          for (std::size_t n = 0; n < slots_[rank][pass].size(); ++n) {
+            take(Item{slots_[rank][pass][n], rank, pass, static_cast<int>(n)});
+          }
+        }
+      }
+    };
+    for_each([&](const Item& item) {
+      place.resize(std::max(place.size(), static_cast<std::size_t>(item.slot) + 2));
+      ++place[item.slot + 1];
+    });
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<Item> all(place.empty() ? 0 : place.back());
+    for_each([&](const Item& item) { all[place[item.slot]++] = item; });
     return all;
   }
 
@@ -155,52 +216,53 @@ private:
     return last;
   }
 
+  // The slot of the backward pass whose weight gradient the item is: they follow the backward passes of both stages.
   int backward_of_weight(const Item& item) const {
-    std::vector<int> backwards = slots_[item.rank][kBackwardDown];
-    const auto middle = static_cast<std::ptrdiff_t>(backwards.size());
-    backwards.insert(backwards.end(), slots_[item.rank][kBackwardUp].begin(), slots_[item.rank][kBackwardUp].end());
-    std::inplace_merge(backwards.begin(), backwards.begin() + middle, backwards.end());
-    return backwards[item.number];
+    const std::vector<int>& down = slots_[item.rank][kBackwardDown];
+    const std::vector<int>& up = slots_[item.rank][kBackwardUp];
+    std::size_t ups = 0;
+    for (std::size_t downs = 0;;) {
+      const bool is_up = downs == down.size() || (ups < up.size() && up[ups] < down[downs]);
+      if (downs + ups == static_cast<std::size_t>(item.number)) {
+        return is_up ? up[ups] : down[downs];
+      }
+      ++(is_up ? ups : downs);
+    }
   }
 
   // While the pipeline fills and drains, each item goes to the earliest free slot in which no more is held than before.
   // The steady state in between stays as it is. Without `with_weights` only the drain changes.
   void advance(bool with_weights) {
     int most = 0;
-    std::vector<Passes> passes_of;
-    std::vector<std::vector<char>> taken; // by items that stay where they are
+    std::vector<Row> rows;
     for (const Slots& slots : slots_) {
-      most = std::max(most, most_held(passes_of.emplace_back(passes(slots)), with_weights));
-      taken.emplace_back(passes_of.back().size(), 0);
+      most = std::max(most, rows.emplace_back(passes(slots), with_weights).most());
     }
     enum { kFills, kSteady, kDrains } phase = kFills;
     for (const Item& item : items()) {
-      const auto [slot, rank, pass, number] = item;
-      if (pass == kBackwardUp && rank == 0 && phase == kFills) {
+      if (item.pass == kBackwardUp && item.rank == 0 && phase == kFills) {
         phase = kSteady;
       }
-      int& at = slots_[rank][pass][number];
+      int& at = slots_[item.rank][item.pass][item.number];
+      Row& row = rows[item.rank];
       if (phase == kDrains || (phase == kFills && with_weights)) {
-        int earliest = pass == kWeight ? backward_of_weight(item) : input(item);
-        earliest = number > 0 ? std::max(earliest, slots_[rank][pass][number - 1]) : earliest;
-        Passes& all = passes_of[rank];
-        const auto holds_too_much = [&](int candidate) {
-          all[item.slot] = -1; // a lambda cannot take hold of the names above in Clang 14
-          all[candidate] = item.pass;
-          const bool too_much = most_held(all, with_weights) > most;
-          all[candidate] = -1;
-          return too_much;
-        };
-        for (at = earliest + 1; at < slot && (taken[rank][at] != 0 || holds_too_much(at)); ++at) {
+        for (at = earliest(item); at < item.slot && (row.taken[at] != 0 ||
+                                                     row.holds_too_much(item.slot, at, most, with_weights));
+             ++at) {
         }
-        all[slot] = -1;
-        all[at] = pass;
+        row.move(item.slot, at, with_weights);
       }
-      taken[rank][at] = 1;
-      if (phase == kSteady && pass == kForwardDown && rank == 0 && number + 1 == micro_batches_) {
+      row.taken[at] = 1;
+      if (phase == kSteady && item.pass == kForwardDown && item.rank == 0 && item.number + 1 == micro_batches_) {
         phase = kDrains;
       }
     }
+  }
+
+  // The first slot behind what the item waits for and behind the one before it.
+  int earliest(const Item& item) const {
+    const int last = item.pass == kWeight ? backward_of_weight(item) : input(item);
+    return 1 + (item.number > 0 ? std::max(last, slots_[item.rank][item.pass][item.number - 1]) : last);
   }
 
   // Runs every item as early as its inputs and the order on its rank allow.
