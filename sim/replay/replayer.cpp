@@ -17,10 +17,16 @@ double executed(const ReplayRequest& request) {
   return static_cast<double>(request.graph.tasks()) * request.iterations;
 }
 
-// Batches of about equal work, some for each worker, so that all end together.
-std::vector<Batch> batches_of(std::span<const ReplayRequest> requests, double all, int workers) {
-  constexpr int kEach = 4;
-  const double share = all / (kEach * workers);
+// Batches of about equal work. They do not depend on the number of workers, since what else an engine has replayed may
+// show in the last digits of a timeline.
+std::vector<Batch> batches_of(std::span<const ReplayRequest> requests) {
+  constexpr double kLeast = 50'000; // executed tasks: more than a child takes to start
+  constexpr int kMost = 64;
+  double all = 0;
+  for (const ReplayRequest& request : requests) {
+    all += executed(request);
+  }
+  const double share = std::max(kLeast, all / kMost);
   std::vector<Batch> batches;
   double done = 0;
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -58,15 +64,7 @@ void take_timelines(std::string_view bytes, std::span<Timeline> timelines) {
 } // namespace
 
 std::vector<Timeline> Replayer::operator()(std::span<const ReplayRequest> requests) const {
-  constexpr double kWorthwhile = 20'000; // executed tasks; fewer are replayed while children start
-  double all = 0;
-  for (const ReplayRequest& request : requests) {
-    all += executed(request);
-  }
-  if (workers_ <= 1 || requests.size() <= 1 || all < kWorthwhile) {
-    return engine_(requests);
-  }
-  const std::vector<Batch> batches = batches_of(requests, all, workers_);
+  const std::vector<Batch> batches = batches_of(requests);
   std::vector<Timeline> timelines(requests.size());
   const auto replayed = [&](const Batch& batch) { return engine_(requests.subspan(batch.first, batch.count)); };
   const auto room_of = [&](const Batch& batch) { return std::span(timelines).subspan(batch.first, batch.count); };

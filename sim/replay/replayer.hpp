@@ -6,8 +6,8 @@
 
 namespace stagecraft {
 
-/// Replays as its engine does. With several workers the graphs are shared out over forked children; since each graph is
-/// replayed by itself, the timelines are the same for any number of workers.
+/// Replays as its engine does, in batches. With several workers the batches are shared out over forked children; since
+/// they are the same for any number of workers, so are the timelines, to the last bit.
 class Replayer {
 public:
   Replayer(ReplayFunction engine, int workers = 1) : engine_(engine), workers_(workers) {}

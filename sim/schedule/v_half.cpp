@@ -153,9 +153,9 @@ private:
     }
 
     int most() const {
-      return std::max_element(before.begin(), before.end(), [](const Held& one, const Held& other) {
-               return one.activations < other.activations;
-             })->activations;
+      return std::max_element(before.begin(), before.end(),
+                              [](const Held& one, const Held& other) { return one.activations < other.activations; })
+          ->activations;
     }
 
     // Whether more than `most` is held if the item in `slot` moves to `earlier`. Nothing changes behind a slot before
@@ -246,9 +246,8 @@ private:
       int& at = slots_[item.rank][item.pass][item.number];
       Row& row = rows[item.rank];
       if (phase == kDrains || (phase == kFills && with_weights)) {
-        for (at = earliest(item); at < item.slot && (row.taken[at] != 0 ||
-                                                     row.holds_too_much(item.slot, at, most, with_weights));
-             ++at) {
+        for (at = earliest(item);
+             at < item.slot && (row.taken[at] != 0 || row.holds_too_much(item.slot, at, most, with_weights)); ++at) {
         }
         row.move(item.slot, at, with_weights);
       }

@@ -11,7 +11,7 @@ namespace stagecraft::test {
 namespace {
 
 TEST_CASE("timelines are the same for any number of workers", "[replay][workers]") {
-  constexpr int kGraphs = 60, kFlows = 300; // enough work to be shared out
+  constexpr int kGraphs = 170, kFlows = 250; // enough work for two batches
   const Platform platform = links_of({1e3, 2e3, 3e3});
   std::deque<TaskGraph> graphs;
   std::vector<ReplayRequest> requests;
