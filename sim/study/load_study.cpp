@@ -16,6 +16,7 @@
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/layer/layers.hpp"
 #include "sim/workload/training/fp8_products.hpp"
+#include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
 namespace {
@@ -199,6 +200,25 @@ void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
   }
 }
 
+// A model that has none of the modules of a choice cannot follow it; where it has some, `unheeded` says of the others
+// that it has none, as Megatron-LM passes over them.
+void find_modules(RecomputeChoice& choice, const ModelGraph& model, std::vector<std::string>& unheeded) {
+  const std::vector<std::string> missing = name_operators(choice, model);
+  if (!missing.empty() && choice.of_modules.empty()) {
+    std::string known;
+    for (const RecomputeModuleRow& row : kRecomputeModules) {
+      known += row.operators(model).empty() ? "" : (known.empty() ? "" : ", ") + std::string(row.name);
+    }
+    throw InputError(choice.where,
+                     "no operator of '" + model.name + "' belongs to module '" + missing.front() + "'; " +
+                         (known.empty() ? "it has no modules by these names; allowed: {operators: [NAME, …]}"
+                                        : "modules that it has: " + known));
+  }
+  for (const std::string& module : missing) {
+    unheeded.push_back("recompute of module " + module + " (the model has none)");
+  }
+}
+
 // Layers that the study gives to stages are those of the model.
 void check_layers(const Training& training, const ModelGraph& model) {
   if (!training.parallel || !training.parallel->layers) {
@@ -278,6 +298,7 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
     check_offload(training.offload, model, yaml::Map(*node, "training").where("offload"));
   }
   for (RecomputeChoice& choice : training.recomputes) {
+    find_modules(choice, model, training.unheeded);
     check_recompute(choice, model);
     restore_in_backward(choice, model);
   }

@@ -80,7 +80,11 @@ ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
     }
     if (row.separate) {
       const SeparateAttention kernels(op, drops);
+      const double stash = op.stash_elements;
       op.stash_elements += kernels.kept();
+      for (KeptInput& kept : op.kept_inputs) {
+        kept.part *= stash / op.stash_elements;
+      }
       op.forward = kernels.forward();
       op.backward_input = op.backward_input.kernels > 0 ? kernels.backward() : op.backward_input;
     } else {

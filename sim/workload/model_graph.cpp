@@ -113,6 +113,9 @@ void check_names(const std::vector<Operator>& operators, const std::function<Whe
 
 // The makers of what an operator reads, after sorting.
 void renumber_makers(Operator& op, const std::vector<int>& position) {
+  for (KeptInput& kept : op.kept_inputs) {
+    kept.maker = position[kept.maker];
+  }
   if (op.signature) {
     for (InputSignature& input : op.signature->inputs) {
       input.maker = input.maker < 0 ? input.maker : position[input.maker];

@@ -64,15 +64,22 @@ struct Routing {
   bool operator==(const Routing&) const = default;
 };
 
+/// A tensor that an operator keeps for backward and another one makes.
+struct KeptInput {
+  int maker = 0;   ///< an operator, which makes it again where it runs again
+  double part = 0; ///< of the keeper's stash
+};
+
 /// One operator. Amounts are per sample unless said otherwise; the precision turns elements into bytes.
 struct Operator {
   std::string name;
   std::string type; ///< the source's name: "Conv2d", "MatMul"
   KernelKind kind = KernelKind::other;
   Pass forward, backward_input, backward_weight;
-  double parameters = 0;      ///< count of trainable parameters
-  double output_elements = 0; ///< size of the output tensor
-  double stash_elements = 0;  ///< size of what forward keeps for backward
+  double parameters = 0;              ///< count of trainable parameters
+  double output_elements = 0;         ///< size of the output tensor
+  double stash_elements = 0;          ///< size of what forward keeps for backward
+  std::vector<KeptInput> kept_inputs; ///< the parts of it that other operators make, as far as the source tells
   /// The part of activations and gradients that the weight gradient still needs after the input's gradient: the input
   /// and the output's gradient. Negative: not known.
   double weight_elements = -1;

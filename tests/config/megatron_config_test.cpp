@@ -79,9 +79,13 @@ TEST_CASE("what runs again by Megatron-LM's arguments runs again here", "[config
         "{\"blocks\": \"2\"}");
   CHECK(recompute("--recompute-granularity full --recompute-method block --recompute-num-layers 2") ==
         "{\"first\": \"2\"}");
-  CHECK(recompute("--recompute-activations") == "{\"kinds\": [\"attention\"]}");
-  CHECK(recompute("--recompute-granularity selective --recompute-modules core_attn layernorm") ==
-        "{\"kinds\": [\"attention\", \"normalization\"]}");
+  CHECK(recompute("--recompute-activations") == "{\"modules\": [\"core_attn\"]}");
+  const std::string modules = "--recompute-granularity selective --recompute-modules ";
+  CHECK(recompute(modules + "core_attn layernorm mlp") == "{\"modules\": [\"core_attn\", \"layernorm\", \"mlp\"]}");
+  // The model here is dense, and nobody knows the last one.
+  CHECK(recompute(modules + "moe_act mla_up_proj") == "");
+  CHECK(read_text(kBatch + modules + "mlp moe_act heads", "a.sh").unheeded ==
+        std::vector<std::string>{"--recompute-modules moe_act (the model has none)", "--recompute-modules heads"});
 }
 
 TEST_CASE("Megatron-Bridge's fields are Megatron-LM's arguments with underscores", "[config]") {

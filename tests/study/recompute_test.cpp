@@ -95,6 +95,48 @@ TEST_CASE("block by block a stage keeps each block's input and brings one block 
   CHECK(again(run("{operators: [layer.0.a, layer.0.b, layer.1.a, layer.1.b]}")) == near(again(run("blocks"))));
 }
 
+// A product, an activation and a product of 4 tokens, in elements: they keep 32, 64 and 64 of a micro-batch. Where the
+// activation runs again it makes what the second product keeps: 32 stay, and the 64 that the activation reads; 64 and
+// 64 are made again, of one micro-batch at a time.
+TEST_CASE("what an operator that runs again makes is not kept for those that read it", "[study][recompute]") {
+  const auto run = [](const std::string& recompute, const std::string& more = "") {
+    return compare_text("model: {workload: {name: products, input: {shape: [4, 8]}, layers: [{name: layer.0.up, kind: "
+                        "linear, features: 16}, {name: layer.0.gelu, kind: gelu}, {name: layer.0.down, kind: linear, "
+                        "features: 8}]}}\nplatform: pcie-v100\nengine: analytic\ntraining: {global_batch: 4, "
+                        "micro_batches: 4, optimizer: sgd, recompute: " +
+                        recompute + more + "}\ncompare: {strategies: [single], schedules: [gpipe]}\n")
+        .comparison.runs.front();
+  };
+  const Run none = run("none");
+  REQUIRE(none.feasible);
+  const double fixed = none.metrics.peak_memory[0].value - 4 * 4 * (32 + 64 + 64);
+  const auto held = [&](const Run& one) { return (one.metrics.peak_memory[0].value - fixed) / 4; };
+  CHECK(held(run("{kinds: elementwise}")) == near(4 * (32 + 64) + 64 + 64));
+  CHECK(held(run("{operators: layer.0.gelu, when: early}")) == held(run("{kinds: elementwise}")));
+  CHECK(held(run("{operators: layer.0.up}")) == near(4 * (32 + 64) + 32 + 64)); // it reads 32 and makes what gelu keeps
+  CHECK(held(run("{operators: [layer.0.up, layer.0.gelu]}")) == near(4 * 32 + 32 + 64 + 64));
+}
+
+// Attention over 4 tokens of 8 features, in elements: it keeps the 96 of q, k and v and a number for each token of both
+// heads, and the products before and behind it keep their inputs of 32.
+TEST_CASE("an attention that runs again keeps its output", "[study][recompute]") {
+  const auto run = [](const std::string& recompute) {
+    return compare_text(
+               "model: {workload: {name: attention, input: {shape: [4, 8]}, layers: [{name: layer.0.qkv, kind: "
+               "linear, features: 24}, {name: layer.0.attention, kind: attention, heads: 2}, {name: "
+               "layer.0.out, kind: linear, features: 8}]}}\nplatform: pcie-v100\nengine: analytic\ntraining: "
+               "{global_batch: 4, micro_batches: 4, optimizer: sgd, recompute: " +
+               recompute + "}\ncompare: {strategies: [single], schedules: [gpipe]}\n")
+        .comparison.runs.front();
+  };
+  const Run none = run("none");
+  REQUIRE(none.feasible);
+  const double fixed = none.metrics.peak_memory[0].value - 4 * 4 * (32 + 96 + 8 + 32);
+  const auto held = [&](const Run& one) { return (one.metrics.peak_memory[0].value - fixed) / 4; };
+  CHECK(held(run("{kinds: attention}")) == near(4 * (32 + 96 + 32) + 96 + 8));
+  CHECK(held(run("{operators: layer.0.qkv}")) == near(4 * (32 + 8 + 32) + 32 + 96)); // it makes q, k and v again
+}
+
 // Only layer.0 of the two runs again: its input of 10 is kept and its 150 brought back; layer.1 keeps its 70 + 40,
 // which has its input.
 TEST_CASE("only the first blocks of a stage run again where the study says so", "[study][recompute]") {

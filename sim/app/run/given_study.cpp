@@ -221,7 +221,8 @@ GivenStudy study_of(const yaml::Node& document, const std::string& file, const s
   folders.files = &files;
   Study study = load_study(document, folders, settings, purpose);
   for (const std::string& what : study.training.unheeded) {
-    remark("note: " + study.training.config + " asks for " + what + ", which is not taken over\n");
+    remark("note: " + (study.training.config.empty() ? "the study" : study.training.config) + " asks for " + what +
+           ", which is not taken over\n");
   }
   return {std::move(study), inputs_of(file, files)};
 }

@@ -43,13 +43,6 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
 /// Whether replicas of the stage gather weights or reduce gradients by unit.
 bool shares_by_unit(const Training& training, const Stage& stage);
 
-/// What an operator of the stage keeps of a whole micro-batch until its backward: its stash; or, if it runs forward
-/// again, what it is the first to read from outside the segment.
-struct KeptBytes {
-  Bytes all, read_again;
-};
-std::vector<KeptBytes> kept_by_operators(const Problem& problem, const Stage& stage, const TensorSplit& split);
-
 /// The parts by what operators take; equal parts of a pass that takes no time.
 UnitParts parts_of(const std::vector<ShardUnit>& units, const OperatorSeconds& seconds);
 

@@ -11,6 +11,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/stage_cost/expert_loads.hpp"
+#include "sim/plan/stage_cost/kept_bytes.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/plan/stage_cost/token_loads.hpp"
@@ -228,12 +229,11 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
 // What one device of a stage holds for a whole micro-batch.
 struct Held {
   double parameters = 0;
-  double of_experts = 0; // the part of them that are experts', which ranks share
-  Bytes resident;        // sum of Operator::resident_bytes
-  Bytes
-      kept; // stash of operators without recompute, and what recomputed operators read from these or from other stages
+  double of_experts = 0;            // the part of them that are experts', which ranks share
+  Bytes resident;                   // sum of Operator::resident_bytes
+  Bytes kept;                       // what is not made again, and what is read to make that
   Bytes read_again;                 // the part of `kept` that only recompute reads
-  Bytes workspace;                  // stash of recomputed operators, of one segment at a time
+  Bytes workspace;                  // what recompute makes again, of one segment at a time
   Bytes recomputed;                 // of all segments
   std::optional<Bytes> for_weights; // if it is known
 };
@@ -267,13 +267,13 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     held.of_experts += part.of_experts ? parameters : 0;
     held.resident += Bytes{problem.model.operators[op].resident_bytes} * part.resident(stage.tensor_parallel);
     const Bytes stash = problem.stash_bytes(op) * part.stash;
-    if (!stage.recomputes(op)) {
-      held.kept += stash;
-    } else {
-      segment = (number == problem.segments[op] ? segment : Bytes{0}) + stash;
+    const Bytes again = stash * (stage.recomputes(op) ? 1 : part_made_again(problem, stage, op));
+    held.kept += stash - again;
+    if (again.value > 0) {
+      segment = (number == problem.segments[op] ? segment : Bytes{0}) + again;
       number = problem.segments[op];
       held.workspace = std::max(held.workspace, segment);
-      held.recomputed += stash;
+      held.recomputed += again;
     }
     held.for_weights = held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) * part.weight_stash;
   }

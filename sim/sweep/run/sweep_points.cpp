@@ -78,12 +78,12 @@ bool tells_kind(const AxisKey& key) {
 
 std::string in_words(const RecomputeChoice& choice) {
   std::string text(name_of(choice.what));
-  if (!choice.operators.empty() || !choice.kinds.empty()) {
-    text += " " + join(choice.operators, "+");
-    for (const KernelKind kind : choice.kinds) {
-      text += "+" + std::string(row_of(kind).name);
-    }
+  std::vector<std::string> named = choice.operators;
+  for (const KernelKind kind : choice.kinds) {
+    named.emplace_back(row_of(kind).name);
   }
+  named.insert(named.end(), choice.modules.begin(), choice.modules.end());
+  text += named.empty() ? "" : " " + join(named, "+");
   if (choice.first > 0) {
     text += " of the first " + std::to_string(choice.first);
   }

@@ -7,6 +7,7 @@
 #include "sim/base/count_of.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/truth_study.hpp"
+#include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,6 +20,7 @@ constexpr double kPercents = 100;
 constexpr std::array kFrameworks = {
     TruthFramework{"megatron-deepspeed-2022", "Megatron-DeepSpeed", {"megatron-deepspeed", "vtrain"}, true},
     TruthFramework{"torchtitan-eager", "TorchTitan, not compiled", {"torch.compile=false"}},
+    TruthFramework{"torchtitan-2024", "TorchTitan of 2024", {"202412_torchtitan", "torchtitan 2024"}},
     TruthFramework{"torchtitan", "TorchTitan", {"torchtitan"}},
     TruthFramework{"llm-foundry", "MosaicML's llm-foundry", {"llm-foundry", "mosaicml"}},
     TruthFramework{"fsdp", "FSDP with torch.compile", {"fms-fsdp", "automodel", "fsdp2"}},
@@ -169,27 +171,32 @@ private:
   bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }
 
   void write_selective(const std::string& words) {
-    const bool by_operator = is_torchtitan() || framework_.name == "fsdp";
-    std::string kinds;
-    const auto add = [&](const char* kind) { kinds += (kinds.empty() ? "" : ", ") + std::string(kind); };
-    if (by_operator || has(words, "layernorm")) {
-      add("normalization");
+    if (is_torchtitan() || framework_.name == "fsdp") {
+      const std::string operators = is_torchtitan() ? every_second_product() : "";
+      line("  recompute: {kinds: [normalization, elementwise]" + operators + "}");
+      return;
     }
-    if (by_operator || has(words, "act")) {
-      add("elementwise");
-    }
-    if (has(words, "core_attn") || (!by_operator && words == "selective")) {
-      add("attention");
-    }
-    for (const std::string module : {"mlp", "moe", "mla_up_proj"}) {
-      if (has(words + ",", module + ",")) {
-        assume("recompute of " + module + " is left out");
+    std::string modules;
+    for (const RecomputeModuleRow& row : kRecomputeModules) {
+      if (names_module(words, row.name)) {
+        modules += (modules.empty() ? "" : ", ") + std::string(row.name);
       }
     }
-    const std::string operators = is_torchtitan() ? every_second_product() : "";
-    if (!kinds.empty()) {
-      line("  recompute: {kinds: [" + kinds + "]" + operators + "}");
+    if (!modules.empty() || words == "selective") { // Megatron-LM's default
+      line("  recompute: {modules: [" + (modules.empty() ? "core_attn" : modules) + "]}");
     }
+  }
+
+  // Whether the words, which blanks, commas, colons and pluses part, have one that is the module's name.
+  static bool names_module(const std::string& words, std::string_view name) {
+    const auto parts = [](char c) { return std::string_view(" ,:+").find(c) != std::string_view::npos; };
+    for (std::size_t at = words.find(name); at != std::string::npos; at = words.find(name, at + 1)) {
+      const std::size_t end = at + name.size();
+      if ((at == 0 || parts(words[at - 1])) && (end == words.size() || parts(words[end]))) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // What replicas share, as degree `zero`, and among how many.

@@ -300,22 +300,15 @@ private:
     std::string given = given_.has("recompute-modules") ? given_.text("recompute-modules") : "core_attn";
     std::replace_if(
         given.begin(), given.end(), [](char c) { return c == '/' || c == ','; }, ' ');
-    bool attention = false, norm = false;
+    std::vector<std::string> modules;
     for (std::size_t begin = 0; begin < given.size();) {
       const std::size_t end = std::min(given.find(' ', begin), given.size());
-      const std::string module = given.substr(begin, end - begin);
-      attention = attention || module == "core_attn";
-      norm = norm || module == "layernorm";
-      if (!module.empty() && module != "core_attn" && module != "layernorm") {
-        draft_.leave(given_.written("recompute-modules") + " " + excerpt(module));
+      if (end > begin) {
+        modules.push_back(given.substr(begin, end - begin));
       }
       begin = end + 1;
     }
-    if (attention && norm) {
-      draft_.recompute_kinds({KernelKind::attention, KernelKind::normalization}, where);
-    } else if (attention || norm) {
-      draft_.recompute_kinds({attention ? KernelKind::attention : KernelKind::normalization}, where);
-    }
+    draft_.recompute_modules(modules, given_.written("recompute-modules"), where);
   }
 
   void read_optimizer() {

@@ -10,6 +10,7 @@
 #include "sim/base/utf8.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/model_flops.hpp"
+#include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
 namespace {
@@ -58,6 +59,25 @@ void TrainingDraft::recompute_kinds(std::initializer_list<KernelKind> kinds, con
   }
   if (!list.items.empty()) {
     yaml::set(made_.training, "recompute.kinds", list);
+  }
+}
+
+void TrainingDraft::recompute_modules(const std::vector<std::string>& modules, const std::string& key,
+                                      const Where& where) {
+  yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
+  for (const std::string& module : modules) {
+    const auto row = std::find_if(kRecomputeModules.begin(), kRecomputeModules.end(),
+                                  [&](const RecomputeModuleRow& one) { return one.name == module; });
+    if (row == kRecomputeModules.end()) {
+      leave(key + " " + excerpt(module));
+    } else if (row->operators(context_.model).empty()) {
+      leave(key + " " + module + " (the model has none)");
+    } else {
+      list.items.push_back(scalar(module, where));
+    }
+  }
+  if (!list.items.empty()) {
+    yaml::set(made_.training, "recompute.modules", list);
   }
 }
 

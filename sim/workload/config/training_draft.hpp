@@ -32,6 +32,8 @@ public:
   void schedule(std::string_view name, const Where& where);
   /// Operators of these kinds run again, of those kinds that the model has.
   void recompute_kinds(std::initializer_list<KernelKind> kinds, const Where& where);
+  /// Modules by Megatron-LM's names run again, of those that the model has; a line for each other one, after `key`.
+  void recompute_modules(const std::vector<std::string>& modules, const std::string& key, const Where& where);
   /// Blocks run again, so many at a time; `first`: only so many of each stage, 0: all.
   void recompute_blocks(int at_a_time, int first, const Where& where);
   /// A line where the file's length of sequences is not the model's.

@@ -30,6 +30,12 @@ public:
     return elements_[which];
   }
 
+  /// The layer that writes a tensor, or whose output it is a view of; kModelInput for the model's input.
+  int maker(int tensor) const {
+    const size_t which = memory(tensor);
+    return which + 1 < memory_.size() ? static_cast<int>(which) : kModelInput;
+  }
+
 private:
   // The tensor whose memory this one shares: a view is its input.
   size_t memory(int tensor) const {
@@ -61,6 +67,19 @@ bool waits_for_weights(const CostedLayer& layer) {
          layer.op.kind != KernelKind::attention;
 }
 
+// Counts what the layer keeps of its own and the inputs that it is the first to keep. `part` is in elements until
+// make_operators() knows all of the stash.
+void keep_inputs(CostedLayer& layer, Tensors& tensors) {
+  layer.op.stash_elements = layer.cost.kept.extra;
+  for (const int input : layer.cost.kept.inputs ? layer.inputs : std::vector<int>()) {
+    const double elements = tensors.claim(input);
+    layer.op.stash_elements += elements;
+    if (elements > 0 && tensors.maker(input) != kModelInput) {
+      layer.op.kept_inputs.push_back({tensors.maker(input), elements});
+    }
+  }
+}
+
 } // namespace
 
 std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double input_elements) {
@@ -89,10 +108,7 @@ std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double inp
                                        [&](int input) { return input != kModelInput && gradient[input]; });
     layer.op.backward_input = passes_on ? layer.cost.backward_input : Pass();
     if (gradient[v]) {
-      layer.op.stash_elements = layer.cost.kept.extra;
-      for (const int input : layer.cost.kept.inputs ? layer.inputs : std::vector<int>()) {
-        layer.op.stash_elements += tensors.claim(input);
-      }
+      keep_inputs(layer, tensors);
     }
   }
   for (size_t v = 0; v < layers.size(); ++v) { // outputs that a later layer keeps have been claimed by it
@@ -102,6 +118,9 @@ std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double inp
   }
   std::vector<Operator> operators;
   for (CostedLayer& layer : layers) {
+    for (KeptInput& kept : layer.op.kept_inputs) {
+      kept.part /= layer.op.stash_elements;
+    }
     operators.push_back(std::move(layer.op));
   }
   return operators;

@@ -10,6 +10,7 @@
 #include "sim/base/divisors.hpp"
 #include "sim/base/format/physical_ranges.hpp"
 #include "sim/workload/blocks.hpp"
+#include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
 namespace {
@@ -88,7 +89,11 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
     for (const yaml::Node* item : map.list("kinds")) {
       choice.kinds.push_back(find_by_name(kKernelKinds, yaml::scalar(*item, "kinds"), "kind", item->where).kind);
     }
-    const bool some = map.has("operators") || map.has("kinds");
+    for (const yaml::Node* item : map.list("modules")) {
+      choice.modules.emplace_back(
+          find_by_name(kRecomputeModules, yaml::scalar(*item, "modules"), "module", item->where).name);
+    }
+    const bool some = map.has("operators") || map.has("kinds") || map.has("modules");
     constexpr int kMostBlocks = 100'000;
     const bool by_blocks = map.has("blocks") || map.has("first");
     choice.blocks = by_blocks ? map.integer("blocks", 1, kMostBlocks, 1) : 0;
@@ -97,7 +102,8 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
     choice.what = row.recompute;
     choice.blocks = row.name == kBlocks ? std::max(1, choice.blocks) : choice.blocks;
     if (some && (choice.what != Recompute::selective || choice.blocks > 0)) {
-      throw InputError(map.where("what"), "'operators' and 'kinds' say what is recomputed; allowed: what: selective");
+      throw InputError(map.where("what"),
+                       "'operators', 'kinds' and 'modules' say what is recomputed; allowed: what: selective");
     }
     if (choice.blocks > 0 && row.name != kBlocks) {
       const std::string key = map.has("blocks") ? "blocks" : "first";
@@ -114,9 +120,10 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
   }
   if (choice.blocks > 0) {
     choice.rule.early = false;
-  } else if (choice.what == Recompute::selective && choice.operators.empty() && choice.kinds.empty()) {
+  } else if (choice.what == Recompute::selective && choice.operators.empty() && choice.kinds.empty() &&
+             choice.modules.empty()) {
     throw InputError(node.where, "'selective' does not say which operators; allowed: {operators: [NAME, …]}, "
-                                 "{kinds: [KIND, …]} or both");
+                                 "{kinds: [KIND, …]}, {modules: [MODULE, …]} or several of them");
   }
   return choice;
 }
@@ -286,7 +293,24 @@ bool selects(const RecomputeChoice& choice, const Operator& op) {
          (choice.what == Recompute::selective &&
           ((choice.blocks > 0 && is_in_numbered_block(op.name)) ||
            std::any_of(choice.kinds.begin(), choice.kinds.end(), is_kind) ||
-           std::find(choice.operators.begin(), choice.operators.end(), op.name) != choice.operators.end()));
+           std::find(choice.operators.begin(), choice.operators.end(), op.name) != choice.operators.end() ||
+           std::find(choice.of_modules.begin(), choice.of_modules.end(), op.name) != choice.of_modules.end()));
+}
+
+std::vector<std::string> name_operators(RecomputeChoice& choice, const ModelGraph& model) {
+  std::vector<std::string> missing;
+  choice.of_modules.clear();
+  for (const std::string& module : choice.modules) {
+    const std::vector<OperatorId> operators =
+        find_by_name(kRecomputeModules, module, "module", choice.where).operators(model);
+    for (const OperatorId op : operators) {
+      choice.of_modules.push_back(model.operators[op].name);
+    }
+    if (operators.empty()) {
+      missing.push_back(module);
+    }
+  }
+  return missing;
 }
 
 void restore_in_backward(RecomputeChoice& choice, const ModelGraph& model) {

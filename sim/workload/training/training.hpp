@@ -71,8 +71,10 @@ inline constexpr std::array kRecomputeTimes = {
 /// Which operators run forward again, and when. A plan may choose other operators for its stages, but no other rule.
 struct RecomputeChoice {
   Recompute what = Recompute::none;
-  std::vector<std::string> operators; ///< names of operators, if selective
-  std::vector<KernelKind> kinds;      ///< and kernel kinds of operators, if selective
+  std::vector<std::string> operators;    ///< names of operators, if selective
+  std::vector<KernelKind> kinds;         ///< and kernel kinds of operators, if selective
+  std::vector<std::string> modules;      ///< and names in kRecomputeModules, if selective
+  std::vector<std::string> of_modules{}; ///< the names of the modules' operators (name_operators)
   /// If selective: all operators of numbered blocks, so many blocks at a time, each time just before their backward; 0:
   /// not by blocks, and all that a stage recomputes at once.
   int blocks = 0;
@@ -85,8 +87,8 @@ struct RecomputeChoice {
 
   /// Equal if both mean the same, wherever they stand.
   bool operator==(const RecomputeChoice& other) const {
-    return what == other.what && operators == other.operators && kinds == other.kinds && blocks == other.blocks &&
-           first == other.first && rule == other.rule;
+    return what == other.what && operators == other.operators && kinds == other.kinds && modules == other.modules &&
+           blocks == other.blocks && first == other.first && rule == other.rule;
   }
 };
 
@@ -242,6 +244,9 @@ struct Training {
 /// backward, as PyTorch's DistributedDataParallel does by default.
 enum class TrainingDefaults { plain, searched };
 inline constexpr Bytes kUsualBucket{25e6};
+
+/// Finds the operators of the choice's modules. Returns the modules of which the model has none.
+std::vector<std::string> name_operators(RecomputeChoice& choice, const ModelGraph& model);
 
 /// Operators of numbered blocks run again as backward reaches their block, as frameworks do, unless the file says when.
 void restore_in_backward(RecomputeChoice& choice, const ModelGraph& model);
