@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/loss_kernels.hpp"
 
+#include <utility>
+
 namespace stagecraft {
 
 ModelGraph with_loss(ModelGraph model, const LossRow& row, double element) {
@@ -9,10 +11,10 @@ ModelGraph with_loss(ModelGraph model, const LossRow& row, double element) {
       continue;
     }
     op.stash_elements *= row.bytes / element;
-    for (Pass* pass : {&op.forward, &op.backward_input}) {
-      constexpr int kKernels = 4;
-      pass->moved_elements *= row.moved / (2 * element); // counted were a read and a write of each score
-      pass->kernels = kKernels;
+    for (const auto& [pass, done] :
+         {std::pair(&op.forward, row.forward), std::pair(&op.backward_input, row.backward)}) {
+      pass->moved_elements *= done.moved / (2 * element); // counted were a read and a write of each score
+      pass->kernels = done.kernels;
       pass->calls.clear(); // memory bounds all of them
     }
   }

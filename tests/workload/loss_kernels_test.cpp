@@ -26,5 +26,19 @@ TEST_CASE("a loss in single precision holds 12 bytes a score and moves 18 in eac
   CHECK(with_loss(fused, kLosses[0], kHalf).operators[1].stash_elements == before.stash_elements);
 }
 
+// Korthikanti et al. count 4 bytes a score, and the file 38 and 14 that its kernels read and write.
+TEST_CASE("Megatron-LM's loss holds the softmax in fp32", "[workload][loss]") {
+  const ModelGraph fused = test::workload("name: words\ninput: {shape: [8, 16]}\nlayers:\n"
+                                          "  - {name: head, kind: linear, features: 100}\n"
+                                          "  - {name: loss, kind: cross_entropy}\n");
+  constexpr double kScores = 8 * 100, kHalf = 2;
+  const Operator loss = with_loss(fused, find_by_name(kLosses, "megatron", "loss", {}), kHalf).operators[1];
+  CHECK(loss.stash_elements * kHalf == near(4 * kScores));
+  CHECK(loss.forward.moved_elements * kHalf == near(38 * kScores));
+  CHECK(loss.backward_input.moved_elements * kHalf == near(14 * kScores));
+  CHECK(loss.forward.kernels == 6);
+  CHECK(loss.backward_input.kernels == 2);
+}
+
 } // namespace
 } // namespace stagecraft

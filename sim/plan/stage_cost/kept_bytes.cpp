@@ -22,8 +22,7 @@ std::vector<KeptBytes> kept_by_operators(const Problem& problem, const Stage& st
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
     const OperatorId op = stage.operators[at];
     if (!stage.recomputes(op)) {
-      kept[at].all =
-          problem.stash_bytes(op) * split.operators[at].stash * (1 - part_made_again(problem, stage, op));
+      kept[at].all = problem.stash_bytes(op) * split.operators[at].stash * (1 - part_made_again(problem, stage, op));
       continue;
     }
     const std::vector<OperatorId>& before = problem.model.predecessors[op];
