@@ -117,7 +117,30 @@ TEST_CASE("where nothing is feasible the verdict says that", "[study]") {
   CHECK(naive_run(result.comparison) == -1);
   REQUIRE_FALSE(result.comparison.verdict.empty());
   CHECK(result.comparison.verdict.front() == "Nothing is feasible here.");
-  CHECK_THAT(result.comparison.verdict.back(), StartsWith("2 of 2 runs are infeasible"));
+  CHECK_THAT(
+      result.comparison.verdict.back(),
+      StartsWith("2 of 2 runs are infeasible, all for one reason: weights, gradients and optimizer states take"));
+}
+
+TEST_CASE("a winner's billion tokens have a time, and a price where its devices have one", "[study]") {
+  Comparison comparison = compare_text(chain_study("training: {global_batch: 4, micro_batches: [4]}\n"
+                                                   "compare: {strategies: [uniform], schedules: [gpipe]}\n"))
+                              .comparison;
+  Run& run = comparison.runs.at(0);
+  run.samples_per_second = 10;
+  run.tokens_per_second = 10'000; // a billion in 1e5 s, with a million samples
+  run.cost_per_million_samples = Dollars{0};
+  const auto says = [&](const std::string& text) {
+    const std::vector<std::string> verdict = make_verdict(comparison);
+    return std::any_of(verdict.begin(), verdict.end(),
+                       [&](const std::string& one) { return one.find(text) != std::string::npos; });
+  };
+  CHECK(says("A billion tokens take 27.8 hours."));
+  run.cost_per_million_samples = Dollars{50};
+  CHECK(says("A million samples cost 50.00 USD. A billion tokens take 27.8 hours and cost 50.00 USD."));
+  run.tokens_per_second = 5000; // in 2e5 s, with two million samples
+  run.metrics.assumed_cost = Dollars{1};
+  CHECK(says("A billion tokens take 2.3 days and cost ~100.00 USD."));
 }
 
 } // namespace

@@ -13,6 +13,7 @@
 #include "sim/report/page/finding.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_answer.hpp"
+#include "sim/result/fit_change.hpp"
 
 namespace stagecraft {
 namespace {
@@ -203,20 +204,29 @@ std::optional<Finding> bubble_finding(const RunValues& best) {
                                                        "order of the work."};
 }
 
+// The change that makes a run fit, as its remarks have it, or "".
+std::string change_of(const RunValues& run) {
+  constexpr std::string_view kLead = "would fit with ";
+  const std::size_t at = run.remarks.find(kLead);
+  return at == std::string::npos ? "" : run.remarks.substr(at + kLead.size());
+}
+
 std::optional<Finding> infeasible_finding(const ComparedRuns& runs) {
   const auto without =
       std::count_if(runs.all.begin(), runs.all.end(), [](const RunValues& run) { return !run.feasible; });
-  const auto helped = std::find_if(runs.all.begin(), runs.all.end(), [](const RunValues& run) {
-    return !run.feasible && run.remarks.find("would fit with ") != std::string::npos;
-  });
+  const RunValues* helped = nullptr;
+  for (const RunValues& run : runs.all) {
+    const bool smaller = helped == nullptr || is_smaller_change(change_of(run), change_of(*helped));
+    helped = !run.feasible && !change_of(run).empty() && smaller ? &run : helped;
+  }
   if (without == 0) {
     return {};
   }
   std::string sentence =
       std::to_string(without) + " of " + std::to_string(runs.all.size()) + " runs do not fit or cannot run";
-  if (helped != runs.all.end()) {
+  if (helped != nullptr) {
     sentence += "; the least that makes one fit: " + helped->strategy + " under " + helped->schedule + ", with " +
-                helped->remarks.substr(helped->remarks.find("would fit with ") + std::string("would fit with ").size());
+                change_of(*helped);
   }
   return Finding{1, sentence + "."};
 }
@@ -250,9 +260,14 @@ Answer comparison_answer(const json& document, const ComparedRuns& runs) {
 
 Answer infeasible_answer(const json& document, const ComparedRuns& runs) {
   Answer answer{"Nothing that was tried trains " + text_at(document, "model") + " on " + text_at(document, "platform") +
-                ": none of " + std::to_string(runs.all.size()) + " runs is feasible."};
+                ": " +
+                (runs.all.size() == 1 ? "the one run is not feasible."
+                                      : "none of " + std::to_string(runs.all.size()) + " runs is feasible.")};
   if (!runs.all.empty()) {
-    answer.sure = "The first, " + name_of(runs.all.front()) + ": " + runs.all.front().remarks + ".";
+    const std::string& first = runs.all.front().remarks;
+    const bool alike =
+        std::all_of(runs.all.begin(), runs.all.end(), [&](const RunValues& run) { return run.remarks == first; });
+    answer.sure = (alike ? "Why: " : "The first, " + name_of(runs.all.front()) + ": ") + first + ".";
     answer.basis = basis_of_run(document, list_at(document, "runs").front(), "");
   }
   return answer;

@@ -151,6 +151,22 @@ std::string how_sure(const Comparison& comparison) {
   return text + ".";
 }
 
+// Time and money of a billion tokens, from which a whole training follows; "" where the model has none.
+std::string what_tokens_take(const Run& best) {
+  if (!(best.tokens_per_second > 0)) {
+    return "";
+  }
+  constexpr double kTokens = 1e9, kHour = 3600, kDay = 24 * kHour;
+  const double seconds = kTokens / best.tokens_per_second;
+  const bool days = seconds > 2 * kDay;
+  const double samples = seconds * best.samples_per_second;
+  const std::string mark = best.metrics.assumed_cost.value > 0 ? kAssumedMark : "";
+  const std::string money = mark + to_text(best.cost_per_million_samples * (samples / 1e6));
+  return "A billion tokens take " +
+         (days ? to_text(seconds / kDay, 1) + " days" : to_text(seconds / kHour, 1) + " hours") +
+         (best.cost_per_million_samples.value > 0 ? " and cost " + money : "") + ".";
+}
+
 // Energy and money of the winner, and the run of its block that takes the least of each where that is another one.
 std::string what_it_takes(const Comparison& comparison) {
   const Run& best = comparison.runs.front();
@@ -176,7 +192,8 @@ std::string what_it_takes(const Comparison& comparison) {
     text += (text.empty() ? "" : " ") + std::string("A million samples cost ") + cost_of_million(best) +
             other(cheap, "costs", cost_of_million(cheap)) + ".";
   }
-  return text;
+  const std::string tokens = what_tokens_take(best);
+  return text + (text.empty() || tokens.empty() ? "" : " ") + tokens;
 }
 
 // Where devices are timed by different means their order may be the means' own; "" where all are timed alike. A part
@@ -204,7 +221,20 @@ std::string what_times_rest_on(const Comparison& comparison) {
          "than the worse of them.";
 }
 
-// How many runs are infeasible, and the smallest change that makes the first of them fit; "" where all are feasible.
+// The reason of all infeasible runs, or "" where they have several.
+std::string one_reason(const Comparison& comparison) {
+  const Run* first = nullptr;
+  for (const Run& run : comparison.runs) {
+    if (!run.feasible && first != nullptr && run.why_not != first->why_not) {
+      return "";
+    }
+    first = run.feasible ? first : &run;
+  }
+  return first == nullptr ? "" : first->why_not;
+}
+
+// How many runs are infeasible, and the smallest change that makes the first of them fit, or why none does; "" where
+// all are feasible.
 std::string what_does_not_fit(const Comparison& comparison) {
   std::size_t count = 0;
   const Run* mended = nullptr;
@@ -218,6 +248,8 @@ std::string what_does_not_fit(const Comparison& comparison) {
   std::string text = std::to_string(count) + " of " + std::to_string(comparison.runs.size()) + " runs are infeasible";
   if (mended != nullptr) {
     text += "; the smallest change that makes " + name_of(*mended) + " fit is " + mended->would_fit;
+  } else if (const std::string reason = one_reason(comparison); !reason.empty()) {
+    text += (count > 1 ? ", all for one reason: " : ": ") + reason;
   }
   return text + ".";
 }
