@@ -2,6 +2,7 @@
 #include "sim/base/named_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "sim/base/utf8.hpp"
 
@@ -28,6 +29,17 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The names that begin with one that was written, such as those of a family: "h100" of devices.
+std::vector<std::string> longer_names(std::string_view name, const std::vector<std::string>& known) {
+  constexpr size_t kShortest = 3;
+  std::vector<std::string> longer;
+  std::copy_if(known.begin(), known.end(), std::back_inserter(longer), [&](const std::string& one) {
+    return name.size() >= kShortest && one.size() > name.size() &&
+           same_name(std::string_view(one).substr(0, name.size()), name);
+  });
+  return longer;
+}
+
 } // namespace
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
@@ -48,9 +60,13 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 }
 
 std::string unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
-  const std::string close = nearest(name, known);
+  const std::vector<std::string> longer = longer_names(name, known);
+  const std::string close = longer.size() == 1 ? longer.front() : nearest(name, known);
   return "unknown " + std::string(what) + " '" + excerpt(name) + "'; " +
-         (close.empty() ? "" : "did you mean '" + close + "'? ") + "known: " + join(known);
+         (longer.size() > 1 ? "several begin so: " + join(longer) + "; "
+          : close.empty()   ? ""
+                            : "did you mean '" + close + "'? ") +
+         "known: " + join(known);
 }
 
 std::optional<Correction> correction_in(std::string_view message) {
