@@ -40,9 +40,9 @@ double TotalShortage::least_devices() const { return std::ceil(need / largest); 
 
 std::string to_text(const TotalShortage& total) {
   return "weights, gradients and optimizer states take " + to_text(total.need) + ", and " +
-         (total.devices == 1 ? "the one device has " + to_text(total.have)
-                             : "all " + std::to_string(total.devices) + " devices have " + to_text(total.have) +
-                                   " together") +
+         (total.devices == 1
+              ? "the one device has " + to_text(total.have)
+              : "all " + std::to_string(total.devices) + " devices have " + to_text(total.have) + " together") +
          "; allowed: at least " + to_text(total.least_devices(), 0) + " devices of " + to_text(total.largest);
 }
 
