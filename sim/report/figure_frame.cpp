@@ -11,9 +11,9 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kTitleLine = 15, kLine = 13; // pixels of a line of text
-constexpr int kEdge = 5, kAxis = 48;       // pixels of an edge; of tics and the title of an axis
-constexpr int kKeyLetter = 6, kKeySample = 34;   // pixels of a letter and a sample in the key
+constexpr int kTitleLine = 15, kLine = 13;     // pixels of a line of text
+constexpr int kEdge = 5, kAxis = 48;           // pixels of an edge; of tics and the title of an axis
+constexpr int kKeyLetter = 6, kKeySample = 34; // pixels of a letter and a sample in the key
 
 int key_columns(const FigureFrame& frame) {
   std::size_t longest = 0;
@@ -51,9 +51,9 @@ std::string commands_of(const FigureFrame& frame) {
   }
   const int key = kEdge + title_height(frame), top = top_of(frame);
   return "unset title\n" +
-         (title.empty() ? std::string()
-                        : "set label " + title + " at screen 0.5, " +
-                              on_screen(frame, kEdge + kTitleLine / 2.0) + " center\n") +
+         (title.empty()
+              ? std::string()
+              : "set label " + title + " at screen 0.5, " + on_screen(frame, kEdge + kTitleLine / 2.0) + " center\n") +
          "set key at screen 0.5, " + on_screen(frame, key) + " center top horizontal maxcols " +
          std::to_string(key_columns(frame)) + " reverse Left samplen 1.5 font ',9'\nset tmargin at " +
          on_screen(frame, top) + "\nset bmargin at " + on_screen(frame, top + frame.plot) + "\n";

@@ -111,6 +111,15 @@ TEST_CASE("one run alone takes its time and wins nothing", "[study]") {
   CHECK_THAT(result.comparison.verdict[0], StartsWith("uniform under gpipe with 4 micro-batches takes 30.00 s"));
 }
 
+TEST_CASE("one device is not compared with itself, and what is as fast is called so", "[study]") {
+  const ComparisonResult alone =
+      compare_text(chain_study("training: {global_batch: 4, micro_batches: [4]}\n"
+                               "compare: {strategies: [uniform, optimal], schedules: [gpipe]}\n",
+                               "{devices: 1}"));
+  CHECK(alone.comparison.verdict[0].find("fastest single device") == std::string::npos);
+  CHECK_THAT(alone.comparison.verdict[1], StartsWith("Practically as fast is ") || StartsWith("No naive choice"));
+}
+
 TEST_CASE("where nothing is feasible the verdict says that", "[study]") {
   const ComparisonResult result = compare_text(
       chain_study("compare: {strategies: [uniform], schedules: [gpipe, 1f1b]}\n", "{devices: 2, memory: 1 kB}"));

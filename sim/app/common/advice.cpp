@@ -208,6 +208,24 @@ std::optional<Advice> device_as_platform(const Words& words, std::string_view me
                                     "did you mean:\n" + lines_of(calls, words.front())});
 }
 
+// The call with a key of training below `training`, where it was set at the top.
+std::optional<Words> with_training_key(const Words& words, std::string_view message) {
+  constexpr std::array kKeys = {"global_batch", "micro_batches", "micro_batch_size", "precision", "optimizer",
+                                "recompute",    "framework",     "parallel",         "batch_size"};
+  for (std::size_t i = 2; i < words.size() && message.find("(in study)") != std::string_view::npos; ++i) {
+    const std::size_t begin = words[i].starts_with("--set=") ? 6 : 0;
+    const std::string key = words[i].substr(begin, words[i].find_first_of("=.", begin) - begin);
+    const bool is_set = begin > 0 || words[i - 1] == "--set";
+    if (is_set && std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end() &&
+        message.find("unknown key '" + key + "'") != std::string_view::npos) {
+      Words better = words;
+      better[i].replace(begin, key.size(), "training." + (key == "batch_size" ? "global_batch" : key));
+      return better;
+    }
+  }
+  return std::nullopt;
+}
+
 // The word behind a flag; `words.size()` where there is none.
 std::size_t value_of(const Words& words, std::string_view flag) {
   const auto at = std::find(words.begin(), words.end(), flag);
@@ -277,12 +295,19 @@ std::optional<Advice> two_platforms(const Words& words, std::string_view message
   if (!twice || command_of(words) != "compare") {
     return std::nullopt;
   }
+  const bool sets_batch = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find("global_batch") != std::string::npos;
+  });
   std::vector<Call> calls;
   Words pair = {"report"};
   for (std::size_t i = first; i < words.size() && calls.size() < 2; ++i) {
     if (words[i - 1] == "--platform") {
       const std::string file = std::string(calls.empty() ? "first" : "second") + ".json";
-      calls.push_back({{"compare", first_argument(words), "--platform", words[i], "-o", file}, ""});
+      Call call{{"compare", first_argument(words), "--platform", words[i], "-o", file}, ""};
+      if (!sets_batch) { // or each cluster is asked with one of its own
+        call.words.insert(call.words.end() - 2, {"--set", "training.global_batch=256"});
+      }
+      calls.push_back(std::move(call));
       pair.push_back(file);
     }
   }
@@ -382,6 +407,9 @@ Advice advice_on(const Words& words, std::string_view message) {
     }
   }
   if (const std::optional<Words> better = with_near_file(words, message)) {
+    return {"", did_you_mean(*better)};
+  }
+  if (const std::optional<Words> better = with_training_key(words, message)) {
     return {"", did_you_mean(*better)};
   }
   const std::optional<Correction> correction = correction_in(message);

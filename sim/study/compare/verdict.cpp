@@ -13,27 +13,29 @@ std::string name_of(const Run& run) {
          (run.micro_batches == 1 ? " micro-batch" : " micro-batches");
 }
 
-// "35635 tokens/s (MFU 41.2 %), ", or "" for a model without tokens.
+// ", 35635 tokens/s (MFU 41.2 %)", or "" for a model without tokens.
 std::string token_rate(const Run& run) {
   if (run.tokens_per_second <= 0) {
     return "";
   }
-  return to_text(run.tokens_per_second, 0) + " tokens/s" +
-         (run.mfu > 0 ? " (MFU " + percent(run.mfu, 1) + ")" : std::string()) + ", ";
+  return ", " + to_text(run.tokens_per_second, 0) + " tokens/s" +
+         (run.mfu > 0 ? " (MFU " + percent(run.mfu, 1) + ")" : std::string());
 }
 
 std::string what_won(const Comparison& comparison, const Run& best) {
   return name_of(best) + (comparison.runs.size() > 1 ? " wins: " : " takes ") + to_text(best.metrics.iteration) +
          " per iteration of " + std::to_string(comparison.global_batch) + " samples, " +
-         to_text(best.samples_per_second, 1) + " samples/s, " + token_rate(best) + to_text(best.speedup, 2) +
-         " times the fastest single device.";
+         to_text(best.samples_per_second, 1) + " samples/s" + token_rate(best) +
+         (best.devices.size() > 1 ? ", " + to_text(best.speedup, 2) + " times the fastest single device" : "") + ".";
 }
 
 std::string against_naive(const Run& best, const Run& naive) {
   if (naive.strategy == best.strategy && naive.schedule == best.schedule && naive.micro_batches == best.micro_batches) {
     return "No naive choice is slower: it is the naive choice itself.";
   }
-  return "That is " + to_text(naive.metrics.iteration / best.metrics.iteration, 2) + " times as fast as " +
+  const double gain = naive.metrics.iteration / best.metrics.iteration;
+  constexpr double kAlike = 1.005; // reads 1.00
+  return (gain < kAlike ? "Practically as fast is " : "That is " + to_text(gain, 2) + " times as fast as ") +
          name_of(naive) + " (" + to_text(naive.metrics.iteration) + ").";
 }
 
