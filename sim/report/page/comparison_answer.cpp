@@ -130,11 +130,12 @@ std::string in_order(std::initializer_list<std::string> sentences) {
 std::string advice(const json& document, const json& best) {
   const std::string device = device_word(document);
   const std::size_t count = list_at(best, "devices").size(), spare = list_at(best, "unused_devices").size();
+  const bool alone = count == 1 && spare == 0; // there is nothing to divide
   return "Train " + text_at(document, "model") + " on " +
          (spare > 0    ? std::to_string(count) + " of the " + count_of_devices(count + spare, device)
           : count == 1 ? "this one " + device
                        : "these " + count_of_devices(count, device)) +
-         " as " + plan_in_words(best, device);
+         (alone ? "" : " as " + plan_in_words(best, device));
 }
 
 std::optional<Finding> naive_finding(const ComparedRuns& runs) {
@@ -145,6 +146,10 @@ std::optional<Finding> naive_finding(const ComparedRuns& runs) {
     return {};
   }
   const double factor = naive->iteration() / best.iteration();
+  constexpr double kAlike = 1.005; // reads 1.00
+  if (factor < kAlike) {
+    return {};
+  }
   return Finding{factor, "Planning pays: cut into equal parts (uniform under " + naive->schedule + ") a step takes " +
                              to_text(Seconds{naive->iteration()}) + ", " + to_text(factor, 2) + " times as long."};
 }
@@ -259,15 +264,18 @@ Answer comparison_answer(const json& document, const ComparedRuns& runs) {
 }
 
 Answer infeasible_answer(const json& document, const ComparedRuns& runs) {
-  Answer answer{"Nothing that was tried trains " + text_at(document, "model") + " on " + text_at(document, "platform") +
-                ": " +
-                (runs.all.size() == 1 ? "the one run is not feasible."
-                                      : "none of " + std::to_string(runs.all.size()) + " runs is feasible.")};
+  const std::string what = text_at(document, "model") + " on " + text_at(document, "platform");
+  const std::string first = runs.all.empty() ? "" : runs.all.front().remarks;
+  const bool alike =
+      std::all_of(runs.all.begin(), runs.all.end(), [&](const RunValues& run) { return run.remarks == first; });
+  if (alike && !first.empty()) {
+    return {.sentence = "Nothing that was tried trains " + what + ": " + first + ".",
+            .basis = basis_of_run(document, list_at(document, "runs").front(), "")};
+  }
+  Answer answer{"Nothing that was tried trains " + what + ": none of " + std::to_string(runs.all.size()) +
+                " runs is feasible."};
   if (!runs.all.empty()) {
-    const std::string& first = runs.all.front().remarks;
-    const bool alike =
-        std::all_of(runs.all.begin(), runs.all.end(), [&](const RunValues& run) { return run.remarks == first; });
-    answer.sure = (alike ? "Why: " : "The first, " + name_of(runs.all.front()) + ": ") + first + ".";
+    answer.sure = "The first, " + name_of(runs.all.front()) + ": " + first + ".";
     answer.basis = basis_of_run(document, list_at(document, "runs").front(), "");
   }
   return answer;
