@@ -16,8 +16,8 @@ Figure residual_figure(const std::vector<PredictedRow>& rows, const std::string&
                 .y = "error of the prediction [%]",
                 .commands = "set logscale x\nset format x '%.0e'\nset xzeroaxis lc rgb '#444444'\n",
                 .series = {},
-                .width = 900,
-                .height = 500};
+                .width = kPageWidth,
+                .height = 380};
   for (const auto& [source, points] : series) {
     figure.series.push_back({source, "using 1:2 with points pt 7 ps 0.3", points});
   }

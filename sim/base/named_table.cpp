@@ -2,6 +2,7 @@
 #include "sim/base/named_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "sim/base/utf8.hpp"
 
@@ -28,6 +29,37 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The names that begin with one that was written, such as those of a family: "h100" of devices.
+std::vector<std::string> longer_names(std::string_view name, const std::vector<std::string>& known) {
+  constexpr size_t kShortest = 3;
+  std::vector<std::string> longer;
+  std::copy_if(known.begin(), known.end(), std::back_inserter(longer), [&](const std::string& one) {
+    return name.size() >= kShortest && one.size() > name.size() &&
+           same_name(std::string_view(one).substr(0, name.size()), name);
+  });
+  return longer;
+}
+
+// What other programs call a value, and what it is called here.
+struct OtherName {
+  std::string_view other, here;
+};
+constexpr OtherName kOtherNames[] = {
+    {"bfloat16", "bf16"},   {"float16", "fp16"},    {"half", "fp16"},
+    {"fp16-mixed", "fp16"}, {"bf16-mixed", "bf16"}, {"float32", "fp32"},
+    {"float", "fp32"},      {"adamw", "adam"},      {"batch_size", "global_batch"},
+};
+
+// The known name of what other programs call so, or "".
+std::string here_called(std::string_view name, const std::vector<std::string>& known) {
+  for (const OtherName& one : kOtherNames) {
+    if (same_name(name, one.other) && std::find(known.begin(), known.end(), one.here) != known.end()) {
+      return std::string(one.here);
+    }
+  }
+  return "";
+}
+
 } // namespace
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
@@ -48,9 +80,14 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 }
 
 std::string unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
-  const std::string close = nearest(name, known);
+  const std::vector<std::string> longer = longer_names(name, known);
+  const std::string here = here_called(name, known);
+  const std::string close = !here.empty() ? here : longer.size() == 1 ? longer.front() : nearest(name, known);
   return "unknown " + std::string(what) + " '" + excerpt(name) + "'; " +
-         (close.empty() ? "" : "did you mean '" + close + "'? ") + "known: " + join(known);
+         (here.empty() && longer.size() > 1 ? "several begin so: " + join(longer) + "; "
+          : close.empty()                   ? ""
+                                            : "did you mean '" + close + "'? ") +
+         "known: " + join(known);
 }
 
 std::optional<Correction> correction_in(std::string_view message) {

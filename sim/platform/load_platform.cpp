@@ -25,10 +25,15 @@ void check_reachable(const platform_file::File& file, const Platform& platform) 
   const Device& one = platform.devices[static_cast<size_t>(apart->first)];
   const Device& other = platform.devices[static_cast<size_t>(apart->second)];
   const bool one_vendor = platform.type_of(apart->first).vendor == platform.type_of(apart->second).vendor;
+  // Links that join a node's devices alone end there: what leads out is the host's NIC, or one of each device.
+  const std::string allowed =
+      !one_vendor ? "devices of two vendors where each reaches its host, and the hosts each other"
+      : one.node == other.node
+          ? "links and a network that join every two devices"
+          : "links from the devices to their host, whose NIC is the way out (pcie-switch or host-link, beside nvswitch "
+            "or nvlink-pair), or a NIC for each device (network: nic: device)";
   throw InputError(where_of(file, other.node),
-                   "devices '" + one.name + "' and '" + other.name + "' cannot reach each other; allowed: " +
-                       (one_vendor ? "links and a network that join every two devices"
-                                   : "devices of two vendors where each reaches its host, and the hosts each other"));
+                   "devices '" + one.name + "' and '" + other.name + "' cannot reach each other; allowed: " + allowed);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "sim/base/format/csv.hpp"
 #include "sim/base/units.hpp"
+#include "sim/report/figure_frame.hpp"
 #include "sim/report/terminal.hpp"
 
 namespace stagecraft {
@@ -85,8 +86,9 @@ std::size_t longest_of(const std::vector<std::string>& names) {
   return longest;
 }
 
-// Names below the axis are slanted where level ones would overlap.
-constexpr std::size_t kMostLevel = 6, kLevelLetters = 66, kMostSlanted = 24, kMostBeside = 44;
+// A figure is a column of a paper wide, some 60 letters. Names below the axis are slanted where level ones would
+// overlap.
+constexpr std::size_t kMostLevel = 6, kLevelLetters = 36, kMostSlanted = 20, kMostBeside = 30;
 
 bool is_slanted(const ChartAxis& axis) {
   return axis.names.size() > kMostLevel || axis.names.size() * longest_of(axis.names) > kLevelLetters;
@@ -94,19 +96,13 @@ bool is_slanted(const ChartAxis& axis) {
 
 // Pixels that slanted names take below a figure, beyond those of level names.
 int slanted_height(const ChartAxis& axis) {
-  constexpr std::size_t kPixels = 5; // height of a letter when slanted
+  constexpr std::size_t kPixels = 4; // height of a letter when slanted
   return is_slanted(axis) ? static_cast<int>(kPixels * std::min(kMostSlanted, longest_of(axis.names))) : 0;
-}
-
-// Pixels that names beside a figure take beyond the usual ones.
-int beside_width(const ChartAxis& axis) {
-  constexpr std::size_t kPixels = 8, kUsual = 16; // pixels per letter, and usual letters
-  return static_cast<int>(kPixels * (std::clamp(longest_of(axis.names), kUsual, kMostBeside) - kUsual));
 }
 
 // The names of an axis; below a figure only every n-th if there are many, so that they do not overlap.
 std::string names_of(const ChartAxis& axis, const char* which) {
-  constexpr std::size_t kMostBelow = 30;
+  constexpr std::size_t kMostBelow = 18;
   const bool below = which[0] == 'x';
   const std::vector<std::string> names = fitted(axis.names, below ? kMostSlanted : kMostBeside);
   const std::size_t step = below ? (names.size() + kMostBelow - 1) / kMostBelow : 1;
@@ -135,6 +131,19 @@ std::string logarithmic_commands(const Extent& extent, const char* which) {
          ")\n";
 }
 
+// Numbers below the plot, few enough that they stand apart beside long names.
+std::string number_tics(const Chart& chart) {
+  Extent extent = extent_of(chart, [](const Mark& mark) { return std::isfinite(mark.high) ? mark.high : mark.x; });
+  const Extent least = extent_of(chart, [](const Mark& mark) { return mark.x; });
+  extent.low = chart.x.from_zero ? 0 : least.low;
+  constexpr int kMost = 6, kMostBesideNames = 3;
+  return extent.high > extent.low
+             ? "set xtics " +
+                   number(tic_distance(extent.low, extent.high, chart.y.names.empty() ? kMost : kMostBesideNames)) +
+                   "\n"
+             : "";
+}
+
 std::string axis_commands(const Chart& chart, bool vertical) {
   const ChartAxis& axis = vertical ? chart.y : chart.x;
   const char* which = vertical ? "y" : "x";
@@ -147,7 +156,7 @@ std::string axis_commands(const Chart& chart, bool vertical) {
     const Extent extent = extent_of(chart, [&](const Mark& mark) { return vertical ? mark.y : mark.x; });
     return logarithmic_commands(extent, which) + range_of(which, extent.low / kRoom, extent.high * kRoom);
   }
-  return std::string("set format ") + which + " '%g'\n" +
+  return std::string("set format ") + which + " '%g'\n" + (vertical ? "" : number_tics(chart)) +
          (axis.from_zero ? std::string("set ") + which + "range [0:*]\n" : "");
 }
 
@@ -225,14 +234,14 @@ std::string points_of(const ChartSeries& series, std::size_t number) {
 }
 
 // Adds the intervals of bars, and the numbers in cells where there are not too many.
-void add_details(const ChartSeries& series, const ColorScale& scale, Figure& figure) {
-  constexpr std::size_t kMostNumbers = 150;
+void add_details(const ChartSeries& series, const ColorScale& scale, std::size_t across, Figure& figure) {
+  constexpr std::size_t kMostNumbers = 150, kMostAcross = 8;
   std::string intervals, numbers;
   for (const Mark& mark : series.marks) {
     if (series.look == Look::bars && std::isfinite(mark.low)) {
       intervals += figure_row({mark.x, mark.y, mark.low, mark.high});
     }
-    if (series.look == Look::cells && series.marks.size() <= kMostNumbers) {
+    if (series.look == Look::cells && series.marks.size() <= kMostNumbers && across <= kMostAcross) {
       numbers += figure_row({mark.x, mark.y, mark.value, scale.is_dark(mark.value) ? 1.0 : 0.0});
     }
   }
@@ -241,25 +250,10 @@ void add_details(const ChartSeries& series, const ColorScale& scale, Figure& fig
   }
   if (!numbers.empty()) {
     figure.series.push_back({"",
-                             "using 1:2:(sprintf('%.4g', $3)):($4 * 0xffffff) with labels font ',9' textcolor rgb "
+                             "using 1:2:(sprintf('%.3g', $3)):($4 * 0xffffff) with labels font ',9' textcolor rgb "
                              "variable", // white on dark cells
                              numbers});
   }
-}
-
-// Breaks a text into lines that fit a figure.
-std::vector<std::string> lines_of(const std::string& text) {
-  constexpr std::size_t kWidth = 80; // letters per line
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = std::min(text.find('\n', at), text.size());
-    if (const std::size_t blank = text.rfind(' ', at + kWidth); end - at > kWidth && blank != text.npos && blank > at) {
-      end = blank;
-    }
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
 }
 
 // The marks as CSV: a line for each, with the names of axes that have names.
@@ -284,12 +278,12 @@ std::string csv_of(const Chart& chart) {
   return csv;
 }
 
-std::string title_with_note(const Chart& chart) {
-  std::string title = gnuplot_text(chart.title);
-  for (const std::string& line : lines_of(chart.note)) {
-    title += ".\"\\n\"." + gnuplot_text(line);
-  }
-  return "set title " + title + "\n";
+// A line across the figure, with its text above it, on the side that has room.
+std::string commands_of(const ChartLine& line, double highest) {
+  const bool right = 2 * line.x > highest;
+  return "set arrow from " + number(line.x) + ", graph 0 to " + number(line.x) +
+         ", graph 1 nohead front dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
+         number(line.x) + ", graph 1 " + (right ? "right" : "left") + " offset 0,0.7 front font ',9'\n";
 }
 
 // Dark to light, even in lightness, readable without colour (Smith and van der Walt's viridis, lighter half for text).
@@ -332,30 +326,33 @@ Figure figure_of(const Chart& chart) {
                                  [](const ChartSeries& one) { return one.look == Look::cells; });
   const bool bars = std::any_of(chart.series.begin(), chart.series.end(),
                                 [](const ChartSeries& one) { return one.look == Look::bars; });
-  constexpr int kPerName = 22, kMargins = 130, kLeastHeight = 260;
+  FigureFrame frame{.title = lines_of(chart.title), .above = !chart.lines.empty(), .below = slanted_height(chart.x)};
+  for (const std::string& line : lines_of(chart.note)) {
+    frame.title.push_back(line);
+  }
+  for (const ChartSeries& series : chart.series) {
+    if (!series.name.empty()) {
+      frame.key.push_back(cut(series.name, kMostBeside));
+    }
+  }
+  constexpr int kPerName = 14, kPlot = 140;
+  frame.plot = bars || cells ? kPerName * static_cast<int>(std::max<std::size_t>(2, chart.y.names.size())) : kPlot;
   Figure figure{.name = chart.name,
                 .title = chart.title,
                 .x = chart.x.title,
                 .y = chart.y.title,
-                .commands = (chart.note.empty() ? "" : title_with_note(chart)) + axis_commands(chart, false) +
-                            axis_commands(chart, true) +
-                            "set key tmargin center horizontal reverse Left samplen 2 font ',10'\n",
-                .series = {}};
+                .commands = commands_of(frame) + axis_commands(chart, false) + axis_commands(chart, true),
+                .series = {},
+                .height = height_of(frame)};
   const ColorScale scale(chart);
+  const Extent across = extent_of(chart, [](const Mark& mark) { return mark.x; });
   for (const ChartLine& line : chart.lines) {
-    figure.commands += "set arrow from " + number(line.x) + ", graph 0 to " + number(line.x) +
-                       ", graph 1 nohead front dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
-                       number(line.x) + ", graph 0.04 offset 0.5,0 front font ',9'\n";
+    figure.commands += commands_of(line, across.high);
   }
   if (cells) {
     figure.commands += color_commands(chart, scale);
   }
-  if (bars || cells) {
-    figure.height = std::max(kLeastHeight, kMargins + kPerName * static_cast<int>(chart.y.names.size()));
-  }
   figure.csv = csv_of(chart);
-  figure.height += slanted_height(chart.x);
-  figure.width += beside_width(chart.y);
   for (const ChartSeries& series : chart.series) {
     figure.series.push_back({cut(series.name, kMostBeside), style_of(chart, series.look), rows_of(series)});
   }
@@ -364,7 +361,7 @@ Figure figure_of(const Chart& chart) {
     if (const std::string points = points_of(series, number); !points.empty()) {
       figure.series.push_back({"", points, rows_of(series)});
     }
-    add_details(series, scale, figure);
+    add_details(series, scale, chart.x.names.size(), figure);
   }
   return figure;
 }

@@ -5,6 +5,7 @@
 
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/estimate/estimate.hpp"
+#include "sim/plan/estimate/total_memory.hpp"
 #include "sim/strategy/dynamic_programming/max_load.hpp"
 #include "sim/strategy/plan_in_groups.hpp"
 #include "sim/strategy/strategy.hpp"
@@ -184,11 +185,13 @@ bool has_one_order(const ModelGraph& model) {
 // Where the training gives degrees, over the groups that these make.
 PlanResult split(const StrategyRow& strategy, const PlanRequest& request) {
   if (!request.problem.training.parallel) {
-    return strategy.takes_degrees
-               ? Infeasible{std::string(strategy.name) +
-                            " takes its degrees from training.parallel, which is not given; allowed: "
-                            "parallel: {tensor: 2, pipeline: 2} and so on"}
-               : strategy.split(request);
+    if (strategy.takes_degrees) {
+      return Infeasible{std::string(strategy.name) +
+                        " takes its degrees from training.parallel, which is not given; allowed: "
+                        "parallel: {tensor: 2, pipeline: 2} and so on"};
+    }
+    const auto shortage = total_shortage(request.problem, request.devices); // no search finds what cannot be
+    return shortage ? Infeasible{to_text(*shortage)} : strategy.split(request);
   }
   if (!strategy.pipeline) {
     return Infeasible{std::string(strategy.name) +

@@ -53,7 +53,7 @@ public:
                .y = "",
                .commands = commands(),
                .series = {},
-               .width = kWidth,
+               .width = kPageWidth,
                .height = kAround + kRow * (2 * static_cast<int>(devices_) + 2)};
   }
 
@@ -74,7 +74,7 @@ public:
   }
 
 private:
-  static constexpr int kWidth = 1000, kAround = 130, kRow = 22; // pixels
+  static constexpr int kAround = 100, kRow = 16; // pixels
 
   double last(const Timeline& timeline) const {
     return *std::max_element(timeline.finish.begin(), timeline.finish.begin() + static_cast<std::ptrdiff_t>(entries_));
@@ -86,7 +86,7 @@ private:
   }
 
   void add(const Timeline& timeline, std::size_t base) {
-    constexpr double kDigit = 8, kPlot = 850; // pixels
+    constexpr double kDigit = 6, kPlot = 560; // pixels
     for (std::size_t entry = 0; entry < entries_; ++entry) {
       const auto task = static_cast<TaskId>(entry % graph_.tasks());
       const Work& work = graph_.works[graph_.work[task]];
@@ -138,7 +138,7 @@ Figure errors_figure(const RunRecord& record, const RunAccuracy& accuracy) {
                 .y = "predicted - measured finish [% of the run]",
                 .commands = "set key outside right\nset xzeroaxis lc rgb '#444444'\n",
                 .series = {},
-                .width = 860};
+                .width = kPageWidth};
   const TaskGraph& graph = record.graph;
   for (const KindLook& look : kKinds) {
     std::string rows;

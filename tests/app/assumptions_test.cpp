@@ -40,6 +40,11 @@ TEST_CASE("on many devices a replica gets as few as hold it, first within a node
   values = assumed("llama3-405b", "64 x dgx-h100");
   CHECK(values.at("training.parallel") == "{tensor: 8, pipeline: 8, zero: 1}");
   CHECK(values.at("training.global_batch") == std::to_string(8 * 32));
+  CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal, dapple]");
+  // A trillion parameters make a pipeline of 32 stages, for which dapple takes minutes.
+  values = assumed("gpt3-1t", "64 x dgx-h100");
+  CHECK(values.at("training.parallel") == "{tensor: 8, pipeline: 32, zero: 1}");
+  CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal]");
   // 8.03e9 * (4 + 12 / 128) = 32.9e9 B fit on one device.
   CHECK(assumed("llama3-8b", "16 x dgx-h100").at("training.parallel") == "{tensor: 1, pipeline: 1, zero: 1}");
 }

@@ -35,6 +35,14 @@ TEST_CASE("a figure's script has its style, its axes and its data by index", "[b
   CHECK_THAT(script, Catch::Contains("'line.dat' index 1 using 1:2 with points notitle"));
 }
 
+TEST_CASE("a figure is 85 mm wide in both forms, with letters of 7.5 points that stay text", "[base][figure]") {
+  const std::string script = to_gnuplot(kLine);
+  CHECK_THAT(script, Catch::Contains("set terminal svg size 321,210 noenhanced font 'sans-serif,10'"));
+  // 321 / 96 in = 85 mm; gnuplot writes 4/3 points for each at scale 1: 10 * 0.5625 * 4/3 = 7.5.
+  CHECK_THAT(script, Catch::Contains("set terminal pdfcairo size 3.34375in,2.1875in noenhanced font 'sans-serif,10' "
+                                     "fontscale 0.5625"));
+}
+
 TEST_CASE("a title is shown and never carried out", "[base][figure]") {
   const Folder folder;
   Figure figure = kLine;

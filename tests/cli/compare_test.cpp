@@ -255,6 +255,23 @@ TEST_CASE("the ending of a file names the form of the result, and --format overr
   }
 }
 
+TEST_CASE("a page that a command writes itself has the answer on top and its inputs with it", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  shop.succeed("compare study.yaml -o compared.html --quiet");
+  shop.write("printed.html", shop.succeed("compare study.yaml --format html --quiet").out);
+  const std::string run =
+      " --devices 2 --bandwidth '4 MB/s' --set training.global_batch=4 --micro-batches 4 --strategy "
+      "uniform --schedule gpipe --quiet -o ";
+  shop.succeed("replay " + kChain + run + "replayed.html");
+  for (const std::string page : {"compared.html", "printed.html", "replayed.html"}) {
+    CAPTURE(page);
+    const std::string html = shop.read(page);
+    CHECK_THAT(html, Contains("<section class=\"answer\"") && Contains("per step"));
+  }
+  CHECK_THAT(shop.read("compared.html"), Contains("strategies: [") && Contains("<pre tabindex"));
+}
+
 TEST_CASE("replay tells memory over time, and shows as many iterations as asked for", "[cli]") {
   const Workshop shop;
   const std::string common = "replay " + kChain +

@@ -1,5 +1,6 @@
 // Memory limits of plans, both sides of them: exactly full is feasible, one byte less is not.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/estimate/total_memory.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 
@@ -30,6 +31,35 @@ TEST_CASE("a device exactly full is feasible, one byte less is not", "[plan][mem
     REQUIRE(std::holds_alternative<Infeasible>(less));
     CHECK_THAT(std::get<Infeasible>(less).reason, Catch::Contains("needs 648.0 B, 1.000 B more than its 647.0 B"));
   }
+}
+
+// One copy of the states is 480 B. On two devices of 240 B each it may fit, as far as all memory together says; on two
+// of 239 B it never does, whoever plans, and three of 239 B would hold it (2.008 of them).
+TEST_CASE("a model of which one copy exceeds all devices together fits under no planner", "[plan][memory]") {
+  CHECK_FALSE(total_shortage(test::World(chain(2, 240, 4)).problem, {0, 1}));
+  const test::World small(chain(2, 239, 4));
+  const auto shortage = total_shortage(small.problem, {0, 1});
+  REQUIRE(shortage);
+  CHECK(shortage->need == Bytes{480});
+  CHECK(shortage->have == Bytes{478});
+  CHECK(shortage->least_devices() == 3);
+  for (const StrategyRow& strategy : strategies()) {
+    CAPTURE(strategy.name);
+    const PlanResult result = make_plan(strategy, small.request());
+    REQUIRE(std::holds_alternative<Infeasible>(result));
+    CHECK(strategy.takes_degrees != (std::get<Infeasible>(result).reason ==
+                                     "weights, gradients and optimizer states take 480.0 B, and all 2 devices have "
+                                     "478.0 B together; allowed: at least 3 devices of 239.0 B"));
+  }
+}
+
+TEST_CASE("what the host or other replicas hold is no part of what all devices lack", "[plan][memory]") {
+  test::Toy toy = chain(2, 239, 4);
+  toy.training.offload.optimizer = 0.5;
+  CHECK_FALSE(total_shortage(test::World(toy).problem, {0, 1}));
+  toy = chain(2, 239, 4);
+  toy.training.parallel.emplace();
+  CHECK_FALSE(total_shortage(test::World(toy).problem, {0, 1}));
 }
 
 TEST_CASE("the first stage of a pipeline holds more micro-batches", "[plan][memory]") {

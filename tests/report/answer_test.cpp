@@ -156,8 +156,52 @@ TEST_CASE("where nothing fits the card says so and why", "[report][answer]") {
   json document = comparison();
   document["runs"] = {document["runs"][2]};
   const Answer answer = page_of(document).answer;
-  CHECK(answer.sentence == "Nothing that was tried trains m on p: none of 1 runs is feasible.");
-  CHECK(answer.sure.find("4.000 GiB more than its 16.00 GiB") != std::string::npos);
+  CHECK(answer.sentence == "Nothing that was tried trains m on p: stage 0 on 'a' needs 20.00 GiB, 4.000 GiB more than "
+                           "its 16.00 GiB; would fit with recompute: full.");
+  CHECK(answer.sure.empty());
+}
+
+TEST_CASE("on one device there is nothing to divide, and what is as fast is no gain", "[report][answer]") {
+  json document = comparison();
+  json alone = document["runs"][0];
+  alone["devices"] = {"a"};
+  json uniform = alone;
+  uniform["strategy"] = "uniform";
+  document["runs"] = {alone, uniform};
+  const DocumentPage page = page_of(document);
+  CHECK(page.answer.sentence.starts_with("Train m on this one GPU: 1.250 s per step"));
+  for (const PageSection& section : page.sections) {
+    for (const std::string& sentence : section.sentences) {
+      CHECK(sentence.find("Planning pays") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("of what makes runs fit the least is named, and one reason of all of them once", "[report][answer]") {
+  json document = comparison();
+  json run = document["runs"][2];
+  document["runs"] = json::array();
+  for (const char* change : {"5.982 TiB more memory per device", "644.6 GiB more memory per device"}) {
+    run["would_fit"] = change;
+    document["runs"].push_back(run);
+  }
+  const auto finds = [&](const std::string& text) {
+    for (const PageSection& section : page_of(document).sections) {
+      for (const std::string& sentence : section.sentences) {
+        if (sentence.find(text) != std::string::npos) {
+          return true;
+        }
+      }
+    }
+    return false;
+  };
+  CHECK(page_of(document).answer.sure.starts_with("The first, "));
+  CHECK(finds("the least that makes one fit: data-parallel under 1f1b, with 644.6 GiB more memory"));
+  run["would_fit"] = "recompute: full"; // costs no device
+  document["runs"].push_back(run);
+  CHECK(finds("the least that makes one fit: data-parallel under 1f1b, with recompute: full"));
+  document["runs"] = {document["runs"][0], document["runs"][0]};
+  CHECK(page_of(document).answer.sentence.ends_with("would fit with 5.982 TiB more memory per device."));
 }
 
 TEST_CASE("more than five sentences are folded, and a copy of an input is shown as it is", "[report][answer]") {

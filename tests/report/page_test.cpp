@@ -8,6 +8,7 @@
 #include "sim/analysis/judgement.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/report/chrome_trace.hpp"
+#include "sim/report/figure_frame.hpp"
 #include "sim/report/page/documents.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/strategy_colors.hpp"
@@ -195,27 +196,56 @@ TEST_CASE("long names of a figure's axes are cut in the middle, and numbered whe
     const std::size_t at = figure.commands.find("set " + which + "tics (");
     return figure.commands.substr(at, figure.commands.find('\n', at) - at);
   };
-  // Beside a figure 44 letters have room: 21 of them, the mark of the cut, and 22. "ä" is one letter, of two bytes.
-  const std::string fits(44, 'x');
+  // Beside a figure 30 letters have room: 14 of them, the mark of the cut, and 15. "ä" is one letter, of two bytes.
+  const std::string fits(30, 'x');
   const Figure beside = figure_of(bars_of("b", "", "", {{begin + "ä" + end, 1}, {fits, 2}}));
   CHECK(tics(beside, "y") ==
-        "set ytics ('" + std::string(21, 'b') + "…" + std::string(22, 'e') + "' 0, '" + fits + "' 1)");
-  // They differ in the middle alone; 40 letters are left beside their numbers.
-  const std::string left = std::string(19, 'b') + "…" + std::string(20, 'e');
+        "set ytics ('" + std::string(14, 'b') + "…" + std::string(15, 'e') + "' 0, '" + fits + "' 1)");
+  // They differ in the middle alone; 26 letters are left beside their numbers.
+  const std::string left = std::string(12, 'b') + "…" + std::string(13, 'e');
   CHECK(tics(figure_of(bars_of("b", "", "", {{begin + "1" + end, 1}, {begin + "2" + end, 2}})), "y") ==
         "set ytics ('1: " + left + "' 0, '2: " + left + "' 1)");
-  CHECK(beside.width == figure_of(bars_of("b", "", "", {{std::string(16, 'x'), 1}})).width + 8 * (44 - 16));
+  CHECK(beside.width == kColumnWidth); // whatever its names: the plot is narrower
   const auto below = [](std::size_t letters) {
     Chart chart{.name = "c", .title = "t", .series = {{"", Look::points, {{.x = 0, .y = 1}}}}};
     chart.x.names = {std::string(letters, 'a'), "b", "c"};
     return figure_of(chart);
   };
-  // Three names of 22 letters are side by side in 66; longer ones are slanted, and the figure higher by 5 for each
+  // Three names of 12 letters are side by side in 36; longer ones are slanted, and the figure higher by 4 for each
   // letter.
-  CHECK(tics(below(22), "x").find("rotate") == std::string::npos);
-  CHECK(tics(below(23), "x").find(" rotate by -35") != std::string::npos);
-  CHECK(below(23).height == below(22).height + 5 * 23);
-  CHECK(tics(below(30), "x").find("'" + std::string(11, 'a') + "…" + std::string(12, 'a') + "'") != std::string::npos);
+  CHECK(tics(below(12), "x").find("rotate") == std::string::npos);
+  CHECK(tics(below(13), "x").find(" rotate by -35") != std::string::npos);
+  CHECK(below(13).height == below(12).height + 4 * 13);
+  CHECK(tics(below(30), "x").find("'" + std::string(9, 'a') + "…" + std::string(10, 'a') + "'") != std::string::npos);
+}
+
+TEST_CASE("a figure is a column wide, and grows in height with what stands in it", "[report][figures]") {
+  const auto height = [](int rows, int series) {
+    Chart chart{.name = "c", .title = "t"};
+    for (int one = 0; one < series; ++one) {
+      chart.series.push_back({"series " + std::to_string(one), Look::bars, {}});
+      for (int row = 0; row < rows; ++row) {
+        chart.series.back().marks.push_back({.x = 1, .y = static_cast<double>(row)});
+      }
+    }
+    for (int row = 0; row < rows; ++row) {
+      chart.y.names.push_back("row " + std::to_string(row));
+    }
+    const Figure figure = figure_of(chart);
+    CHECK(figure.width == kColumnWidth);
+    return figure.height;
+  };
+  CHECK(height(20, 1) == height(10, 1) + 10 * 14);
+  CHECK(height(10, 3) == height(10, 1));      // three names of eight letters stand in one row of the key
+  CHECK(height(10, 4) == height(10, 1) + 13); // the fourth in a second
+}
+
+TEST_CASE("numbers of an axis stand far apart: 1, 2 or 5 times a power of ten", "[report][figures]") {
+  CHECK(tic_distance(0, 90, 3) == near(50));
+  CHECK(tic_distance(0, 90, 6) == near(20));
+  CHECK(tic_distance(2.3, 10.9, 6) == near(2));
+  CHECK(tic_distance(0, 3, 3) == near(1));
+  CHECK(tic_distance(0, 0.004, 6) == near(0.001));
 }
 
 TEST_CASE("a figure joins no names by lines, and shows a front of one point", "[report][figures]") {
@@ -840,7 +870,8 @@ TEST_CASE("neighbouring values share a point of a curve that has more than a win
 TEST_CASE("a chart's note stands below the title of its figure, in lines that it holds", "[report][figures]") {
   const std::string forty(40, 'x'), long_note = forty + " " + forty + "\nend";
   const Figure figure = figure_of({.name = "c", .title = "t", .note = long_note});
-  CHECK(figure.commands.find("set title 't'.\"\\n\".'" + forty + "'.\"\\n\".'" + forty + "'.\"\\n\".'end'\n") == 0);
+  CHECK(figure.commands.find("set label 't'.\"\\n\".'" + forty + "'.\"\\n\".'" + forty + "'.\"\\n\".'end' at screen") !=
+        std::string::npos);
 }
 
 // An example of every kind of document; a kind without one fails the test.

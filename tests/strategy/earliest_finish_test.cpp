@@ -90,7 +90,7 @@ TEST_CASE("an operator without any kernel or memory left is named", "[plan][eft]
   CHECK_THAT(std::get<Infeasible>(test::plan_of(test::World(toy), "eft")).reason, Catch::Contains("operator '2'"));
   toy = chain_of_four(4);
   toy.operators[3].parameters = 1000;
-  toy.types = {{100}, {100}};
+  toy.types = {{8000}, {8000}}; // 16 000 B in all for its 12 000 B of states
   CHECK_THAT(std::get<Infeasible>(test::plan_of(test::World(toy), "eft")).reason,
              Catch::Contains("operator '3'") && Catch::Contains("KiB"));
 }

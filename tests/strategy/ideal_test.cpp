@@ -114,6 +114,11 @@ TEST_CASE("memory: both sides of the limit, and the missing bytes", "[plan][idea
   toy.types[0].memory = 1200;
   CHECK(max_load(test::World(toy), "ideal") == near(1));
   toy.types[0].memory = 1199;
+  toy.devices.push_back({1, 1, 0}); // which has room for all that both lack together, but for no operator
+  toy.types.push_back({1000});
+  for (test::ToyOperator& op : toy.operators) {
+    op.seconds.push_back(1);
+  }
   CHECK_THAT(reason(test::World(toy), "ideal"), Catch::Contains("1.000 B more than its 1.171 KiB"));
   CHECK_THAT(reason(test::World(toy), "ideal-linear"), Catch::Contains("1.000 B more than its 1.171 KiB"));
 }

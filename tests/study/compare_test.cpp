@@ -108,14 +108,14 @@ TEST_CASE("runs know the bound, and the least bottleneck where optimal has prove
 
 TEST_CASE("an infeasible run says why and has no figures", "[study]") {
   const ComparisonResult result = compare_text(chain_study(
-      kFour + "compare: {strategies: [uniform], schedules: [accumulate, gpipe]}\n", "{devices: 2, memory: 1 kB}"));
+      kFour + "compare: {strategies: [uniform], schedules: [accumulate, gpipe]}\n", "{devices: 2, memory: 25 kB}"));
   for (const Run& run : result.comparison.runs) {
     CHECK_FALSE(run.feasible);
     CHECK_FALSE(run.why_not.empty());
     CHECK(run.metrics.iteration.value == 0);
   }
   CHECK_THAT(find_run(result.comparison, "uniform", "gpipe", 4).why_not,
-             Catch::Contains("'node/profiled-1' needs") && Catch::Contains("more than its 1000 B"));
+             Catch::Contains("'node/profiled-1' needs") && Catch::Contains("more than its 24.41 KiB"));
 }
 
 TEST_CASE("a schedule for one stage refuses a pipeline, and no memory helps", "[study]") {

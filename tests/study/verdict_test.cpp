@@ -111,13 +111,45 @@ TEST_CASE("one run alone takes its time and wins nothing", "[study]") {
   CHECK_THAT(result.comparison.verdict[0], StartsWith("uniform under gpipe with 4 micro-batches takes 30.00 s"));
 }
 
+TEST_CASE("one device is not compared with itself, and what is as fast is called so", "[study]") {
+  const ComparisonResult alone =
+      compare_text(chain_study("training: {global_batch: 4, micro_batches: [4]}\n"
+                               "compare: {strategies: [uniform, optimal], schedules: [gpipe]}\n",
+                               "{devices: 1}"));
+  CHECK(alone.comparison.verdict[0].find("fastest single device") == std::string::npos);
+  CHECK_THAT(alone.comparison.verdict[1], StartsWith("Practically as fast is ") || StartsWith("No naive choice"));
+}
+
 TEST_CASE("where nothing is feasible the verdict says that", "[study]") {
   const ComparisonResult result = compare_text(
       chain_study("compare: {strategies: [uniform], schedules: [gpipe, 1f1b]}\n", "{devices: 2, memory: 1 kB}"));
   CHECK(naive_run(result.comparison) == -1);
   REQUIRE_FALSE(result.comparison.verdict.empty());
   CHECK(result.comparison.verdict.front() == "Nothing is feasible here.");
-  CHECK_THAT(result.comparison.verdict.back(), StartsWith("2 of 2 runs are infeasible"));
+  CHECK_THAT(
+      result.comparison.verdict.back(),
+      StartsWith("2 of 2 runs are infeasible, all for one reason: weights, gradients and optimizer states take"));
+}
+
+TEST_CASE("a winner's billion tokens have a time, and a price where its devices have one", "[study]") {
+  Comparison comparison = compare_text(chain_study("training: {global_batch: 4, micro_batches: [4]}\n"
+                                                   "compare: {strategies: [uniform], schedules: [gpipe]}\n"))
+                              .comparison;
+  Run& run = comparison.runs.at(0);
+  run.samples_per_second = 10;
+  run.tokens_per_second = 10'000; // a billion in 1e5 s, with a million samples
+  run.cost_per_million_samples = Dollars{0};
+  const auto says = [&](const std::string& text) {
+    const std::vector<std::string> verdict = make_verdict(comparison);
+    return std::any_of(verdict.begin(), verdict.end(),
+                       [&](const std::string& one) { return one.find(text) != std::string::npos; });
+  };
+  CHECK(says("A billion tokens take 27.8 hours."));
+  run.cost_per_million_samples = Dollars{50};
+  CHECK(says("A million samples cost 50.00 USD. A billion tokens take 27.8 hours and cost 50.00 USD."));
+  run.tokens_per_second = 5000; // in 2e5 s, with two million samples
+  run.metrics.assumed_cost = Dollars{1};
+  CHECK(says("A billion tokens take 2.3 days and cost ~100.00 USD."));
 }
 
 } // namespace

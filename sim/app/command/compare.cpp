@@ -410,11 +410,12 @@ ExitStatus run(const CompareCommand& options) {
   }
   constexpr int kTimelinesOfPage = 3;
   const int on_page = std::max(options.timelines, kTimelinesOfPage);
-  emit(options.output, {.table = [&] { return text_of(given, result, options); },
-                        .json = [&] { return json_with_timelines(memo.costs, result, options.timelines); },
-                        .csv = [&] { return to_csv(result.comparison); },
-                        .html = [&] { return page_of(json_with_timelines(memo.costs, result, on_page)); },
-                        .md = [&] { return markdown_of(given, result, options); }});
+  emit(options.output,
+       {.table = [&] { return text_of(given, result, options); },
+        .json = [&] { return json_with_timelines(memo.costs, result, options.timelines); },
+        .csv = [&] { return to_csv(result.comparison); },
+        .html = [&] { return page_of(options.output, json_with_timelines(memo.costs, result, on_page)); },
+        .md = [&] { return markdown_of(given, result, options); }});
   return feasible ? kDone : kNothingFeasible;
 }
 

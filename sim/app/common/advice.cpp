@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <optional>
+#include <regex>
 
 #include "sim/app/common/kinds_of_file.hpp"
 #include "sim/app/common/program.hpp"
@@ -207,6 +208,115 @@ std::optional<Advice> device_as_platform(const Words& words, std::string_view me
                                     "did you mean:\n" + lines_of(calls, words.front())});
 }
 
+// The call with a key of training below `training`, where it was set at the top.
+std::optional<Words> with_training_key(const Words& words, std::string_view message) {
+  constexpr std::array kKeys = {"global_batch", "micro_batches", "micro_batch_size", "precision", "optimizer",
+                                "recompute",    "framework",     "parallel",         "batch_size"};
+  for (std::size_t i = 2; i < words.size() && message.find("(in study)") != std::string_view::npos; ++i) {
+    const std::size_t begin = words[i].starts_with("--set=") ? 6 : 0;
+    const std::string key = words[i].substr(begin, words[i].find_first_of("=.", begin) - begin);
+    const bool is_set = begin > 0 || words[i - 1] == "--set";
+    if (is_set && std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end() &&
+        message.find("unknown key '" + key + "'") != std::string_view::npos) {
+      Words better = words;
+      better[i].replace(begin, key.size(), "training." + (key == "batch_size" ? "global_batch" : key));
+      return better;
+    }
+  }
+  return std::nullopt;
+}
+
+// The word behind a flag; `words.size()` where there is none.
+std::size_t value_of(const Words& words, std::string_view flag) {
+  const auto at = std::find(words.begin(), words.end(), flag);
+  return static_cast<std::size_t>(std::min(at + 1, words.end()) - words.begin());
+}
+
+// What is said where --platform has a number of nodes in another form than "N x NAME": "2 dgx-h100", "dgx-h100*2".
+std::optional<Advice> nodes_as_platform(const Words& words, std::string_view message) {
+  const std::size_t at = value_of(words, "--platform");
+  if (message.find("unknown platform '") == std::string_view::npos || at == words.size()) {
+    return std::nullopt;
+  }
+  static const std::regex kForms(
+      R"(\s*(\d{1,5})\s*[x*]?\s*([A-Za-z][\w.-]*)\s*|\s*([A-Za-z][\w.-]*?)\s*[x*:]\s*(\d{1,5})\s*)", std::regex::icase);
+  constexpr std::size_t kLongest = 100;
+  std::smatch found;
+  if (words[at].size() > kLongest || !std::regex_match(words[at], found, kForms)) {
+    return std::nullopt;
+  }
+  const std::string count = found[1].matched ? found[1] : found[4], name = found[2].matched ? found[2] : found[3];
+  const std::vector<std::string> known = shipped_names({".", shipped_folder()}, "platforms");
+  const std::string close = nearest(name, known);
+  if (close.empty()) {
+    return std::nullopt;
+  }
+  Words better = words;
+  better[at] = count + " x " + close;
+  return Advice{"no platform is called '" + excerpt(words[at]) + "'; allowed: a name, or N x NAME for N such nodes",
+                did_you_mean(better)};
+}
+
+// The file of a folder that is called nearly so; "" where none is.
+std::string near_file(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  constexpr std::size_t kMostLookedAt = 1000;
+  std::error_code failure;
+  std::vector<std::string> beside;
+  fs::directory_iterator file(path.has_parent_path() ? path.parent_path() : ".", failure);
+  for (; file != fs::directory_iterator() && beside.size() < kMostLookedAt; file.increment(failure)) {
+    beside.push_back(file->path().filename().string());
+  }
+  const std::string close = path.has_extension() ? nearest(path.filename().string(), beside) : "";
+  return close.empty() ? "" : (path.parent_path() / close).string();
+}
+
+// The call with the file that is there and called nearly as the one that is not.
+std::optional<Words> with_near_file(const Words& words, std::string_view message) {
+  if (message.find("no such file") == std::string_view::npos) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const bool blamed =
+        message.find("'" + words[i] + "'") != std::string_view::npos || message.starts_with(words[i] + ":");
+    if (const std::string close = blamed && !is_flag(words[i]) ? near_file(words[i]) : ""; !close.empty()) {
+      Words better = words;
+      better[i] = close;
+      return better;
+    }
+  }
+  return std::nullopt;
+}
+
+// What is said where two platforms are given to one comparison, each by its own flag or both behind one.
+std::optional<Advice> two_platforms(const Words& words, std::string_view message) {
+  const bool twice = message.starts_with("--platform: ") && message.find("required but received") != std::string::npos;
+  const std::size_t first = value_of(words, "--platform");
+  if (!twice || command_of(words) != "compare") {
+    return std::nullopt;
+  }
+  const bool sets_batch = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find("global_batch") != std::string::npos;
+  });
+  std::vector<Call> calls;
+  Words pair = {"report"};
+  for (std::size_t i = first; i < words.size() && calls.size() < 2; ++i) {
+    if (words[i - 1] == "--platform") {
+      const std::string file = std::string(calls.empty() ? "first" : "second") + ".json";
+      Call call{{"compare", first_argument(words), "--platform", words[i], "-o", file}, ""};
+      if (!sets_batch) { // or each cluster is asked with one of its own
+        call.words.insert(call.words.end() - 2, {"--set", "training.global_batch=256"});
+      }
+      calls.push_back(std::move(call));
+      pair.push_back(file);
+    }
+  }
+  pair.insert(pair.end(), {"-o", "both.html"});
+  calls.push_back({pair, "what differs, side by side"});
+  return Advice{"one comparison is of one platform",
+                "two of them, and both beside each other:\n" + lines_of(calls, words.front())};
+}
+
 // Flags of other programs, and what says the same here; with "=", the flag's value follows at once.
 struct ElsewhereFlag {
   std::string_view flag, here;
@@ -291,8 +401,16 @@ Advice advice_on(const Words& words, std::string_view message) {
   if (std::optional<Advice> advice = wrong_kind(words)) {
     return *advice;
   }
-  if (std::optional<Advice> advice = device_as_platform(words, message)) {
-    return *advice;
+  for (const auto& look : {nodes_as_platform, device_as_platform, two_platforms}) {
+    if (std::optional<Advice> advice = look(words, message)) {
+      return *advice;
+    }
+  }
+  if (const std::optional<Words> better = with_near_file(words, message)) {
+    return {"", did_you_mean(*better)};
+  }
+  if (const std::optional<Words> better = with_training_key(words, message)) {
+    return {"", did_you_mean(*better)};
   }
   const std::optional<Correction> correction = correction_in(message);
   if (correction && !blames_a_file(message)) {

@@ -10,9 +10,9 @@
 #include <iostream>
 
 #include "sim/app/common/program.hpp"
+#include "sim/app/common/result_page.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
-#include "sim/report/page/documents.hpp"
 #include "sim/report/terminal.hpp"
 
 namespace stagecraft {
@@ -123,7 +123,7 @@ std::string form_of(const OutputOptions& options, const ResultForms& forms) {
     return forms.csv();
   }
   if (options.format == "html") {
-    return forms.html ? forms.html() : page_of(forms.json());
+    return forms.html ? forms.html() : page_of(options, forms.json());
   }
   if (options.format == "md") {
     return forms.md ? forms.md() : fenced(forms.table()) + how_to_repeat(options);
@@ -141,13 +141,9 @@ void emit(const OutputOptions& options, const ResultForms& forms) {
   }
 }
 
-std::string page_of(const std::string& json) {
-  DocumentPage document = read_document("result", json);
-  Page page{.title = std::move(document.title), .sections = std::move(document.sections)};
-  for (const std::string& input : document.inputs) {
-    page.inputs.push_back({input, ""});
-  }
-  return to_html(page);
+std::string page_of(const OutputOptions& options, const std::string& json) {
+  return page_of(json,
+                 options.file.empty() ? std::filesystem::path(kPageToStdout) : std::filesystem::path(options.file));
 }
 
 std::string how_to_repeat(const OutputOptions& options) {

@@ -60,8 +60,8 @@ struct ResultForms {
 /// --format was given.
 void emit(const OutputOptions& options, const ResultForms& forms);
 
-/// The page that shows a result in JSON.
-std::string page_of(const std::string& json);
+/// The page that shows a result in JSON, as it goes where the options say.
+std::string page_of(const OutputOptions& options, const std::string& json);
 /// The end of a result in Markdown: the call that repeats it.
 std::string how_to_repeat(const OutputOptions& options);
 

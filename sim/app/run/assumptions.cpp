@@ -130,8 +130,11 @@ std::vector<Setting> assumptions_for(const ModelGraph& model, const Platform& pl
   // A sequence is a sample: four for each device, and enough of them that a pipeline is filled.
   int batch = of_tokens ? std::max(64, 4 * devices) : 32 * devices;
   std::vector<Setting> assumed;
+  bool long_pipeline = false; // dapple takes minutes
   if (large) {
+    constexpr int kShort = 8;
     const Degrees degrees = degrees_for(model, platform);
+    long_pipeline = degrees.pipeline > kShort;
     const int replicas = devices / (degrees.tensor * degrees.pipeline);
     batch = replicas * (degrees.pipeline > 1 ? 32 : degrees.tensor > 1 ? 16 : 4);
     assumed.push_back({"training.parallel", "{tensor: " + std::to_string(degrees.tensor) +
@@ -147,7 +150,8 @@ std::vector<Setting> assumptions_for(const ModelGraph& model, const Platform& pl
     assumed.push_back({"training.recompute", large ? "[none, blocks]" : "blocks"});
   }
   const bool by_degrees = large || is_given(given, "training.parallel");
-  assumed.push_back({"compare.strategies", by_degrees ? "[mesh, uniform, optimal, dapple]"
+  assumed.push_back({"compare.strategies", by_degrees && long_pipeline ? "[mesh, uniform, optimal]"
+                                           : by_degrees                ? "[mesh, uniform, optimal, dapple]"
                                            : recomputes
                                                ? "[data-parallel, uniform, capability, piper, amp]"
                                                : "[data-parallel, uniform, capability, optimal, dapple, piper, amp]"});

@@ -9,7 +9,7 @@ ExitStatus report_infeasible(const OutputOptions& options, const Run& run, const
   if (options.format == "csv") {
     emit(options, to_csv(Comparison{.runs = {run}}));
   } else if (options.format == "html") {
-    emit(options, page_of(to_json(run, origin, true)));
+    emit(options, page_of(options, to_json(run, origin, true)));
   } else if (options.format == "md") {
     emit(options, reason + how_to_repeat(options));
   } else if (options.format == "json" || !options.file.empty()) {

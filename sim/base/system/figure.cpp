@@ -14,14 +14,18 @@ namespace stagecraft {
 namespace {
 
 constexpr int kDigits = 6; // significant digits of a number
+// Letters are 10 pixels, 7.5 points, high. Sizes in commands (",9") are pixels; gnuplot writes 4/3 points of each to a
+// PDF at scale 1.
+constexpr double kPixelsPerInch = 96, kScaleOfPdf = 0.75 * 0.75;
+const std::string kFont = " noenhanced font 'sans-serif,10'";
 constexpr std::array kColors = {"#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#777777", "#8C6D31"};
 
 std::string style() {
   std::string text = "set encoding utf8\n"
                      "set border 3 lc rgb '#444444'\nset tics nomirror textcolor rgb '#222222'\n"
-                     "set grid lc rgb '#dddddd' lw 0.7\nset key noenhanced\n";
+                     "set grid lc rgb '#dddddd' lw 0.5\nset key noenhanced\n";
   for (std::size_t number = 1; number <= kColors.size(); ++number) {
-    text += "set linetype " + std::to_string(number) + " lc rgb '" + figure_color(number) + "' lw 1.5 pt " +
+    text += "set linetype " + std::to_string(number) + " lc rgb '" + figure_color(number) + "' lw 1 pt " +
             std::to_string(number + 3) + "\n";
   }
   return text + "set linetype cycle " + std::to_string(kColors.size()) + "\n";
@@ -63,10 +67,9 @@ std::string figure_color(std::size_t number) { return kColors[(number - 1) % kCo
 
 std::string to_gnuplot(const Figure& figure) {
   std::string text = "set terminal svg size " + std::to_string(figure.width) + "," + std::to_string(figure.height) +
-                     " noenhanced font 'sans-serif,13' background 'white'\nset output " +
-                     gnuplot_text(figure.name + ".svg") + "\n" + style() + "set title " + gnuplot_text(figure.title) +
-                     "\nset xlabel " + gnuplot_text(figure.x) + "\nset ylabel " + gnuplot_text(figure.y) + "\n" +
-                     figure.commands;
+                     kFont + " background 'white'\nset output " + gnuplot_text(figure.name + ".svg") + "\n" + style() +
+                     "set title " + gnuplot_text(figure.title) + "\nset xlabel " + gnuplot_text(figure.x) +
+                     "\nset ylabel " + gnuplot_text(figure.y) + "\n" + figure.commands;
   std::string plots;
   for (std::size_t index = 0; index < figure.series.size(); ++index) {
     const Series& one = figure.series[index];
@@ -74,10 +77,9 @@ std::string to_gnuplot(const Figure& figure) {
              std::to_string(index) + " " + one.style +
              (one.title.empty() ? " notitle" : " title " + gnuplot_text(one.title));
   }
-  constexpr double kPixelsPerInch = 100;
   return text + plots + "\nset terminal pdfcairo size " + to_digits(figure.width / kPixelsPerInch, kDigits) + "in," +
-         to_digits(figure.height / kPixelsPerInch, kDigits) +
-         "in noenhanced font 'sans-serif,9' background 'white'\nset output " + gnuplot_text(figure.name + ".pdf") +
+         to_digits(figure.height / kPixelsPerInch, kDigits) + "in" + kFont + " fontscale " +
+         to_digits(kScaleOfPdf, kDigits) + " background 'white'\nset output " + gnuplot_text(figure.name + ".pdf") +
          "\nreplot\n";
 }
 

@@ -15,6 +15,9 @@ struct Series {
   std::string rows;  ///< lines of columns, made by figure_row()
 };
 
+/// Widths of figures in pixels of 1/96 inch: a column of a paper (85 mm), and both columns of a page (178 mm).
+inline constexpr int kColumnWidth = 321, kPageWidth = 672;
+
 /// One picture, and its files: NAME.svg and NAME.pdf, and beside them NAME.gp, which draws them, NAME.dat, and NAME.csv
 /// for other programs, where it has one.
 struct Figure {
@@ -23,8 +26,8 @@ struct Figure {
   std::string x, y;     ///< axes, with units
   std::string commands; ///< gnuplot commands, run after those of the common style
   std::vector<Series> series;
-  int width = 720, height = 440; ///< pixels
-  std::string csv = {};          ///< what it shows, with names in place of positions
+  int width = kColumnWidth, height = 210; ///< pixels of 1/96 inch
+  std::string csv = {};                   ///< what it shows, with names in place of positions
 };
 
 /// A line of data; numbers with six digits.

@@ -13,6 +13,7 @@
 #include "sim/report/page/finding.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_answer.hpp"
+#include "sim/result/fit_change.hpp"
 
 namespace stagecraft {
 namespace {
@@ -129,11 +130,12 @@ std::string in_order(std::initializer_list<std::string> sentences) {
 std::string advice(const json& document, const json& best) {
   const std::string device = device_word(document);
   const std::size_t count = list_at(best, "devices").size(), spare = list_at(best, "unused_devices").size();
+  const bool alone = count == 1 && spare == 0; // there is nothing to divide
   return "Train " + text_at(document, "model") + " on " +
          (spare > 0    ? std::to_string(count) + " of the " + count_of_devices(count + spare, device)
           : count == 1 ? "this one " + device
                        : "these " + count_of_devices(count, device)) +
-         " as " + plan_in_words(best, device);
+         (alone ? "" : " as " + plan_in_words(best, device));
 }
 
 std::optional<Finding> naive_finding(const ComparedRuns& runs) {
@@ -144,6 +146,10 @@ std::optional<Finding> naive_finding(const ComparedRuns& runs) {
     return {};
   }
   const double factor = naive->iteration() / best.iteration();
+  constexpr double kAlike = 1.005; // reads 1.00
+  if (factor < kAlike) {
+    return {};
+  }
   return Finding{factor, "Planning pays: cut into equal parts (uniform under " + naive->schedule + ") a step takes " +
                              to_text(Seconds{naive->iteration()}) + ", " + to_text(factor, 2) + " times as long."};
 }
@@ -203,20 +209,29 @@ std::optional<Finding> bubble_finding(const RunValues& best) {
                                                        "order of the work."};
 }
 
+// The change that makes a run fit, as its remarks have it, or "".
+std::string change_of(const RunValues& run) {
+  constexpr std::string_view kLead = "would fit with ";
+  const std::size_t at = run.remarks.find(kLead);
+  return at == std::string::npos ? "" : run.remarks.substr(at + kLead.size());
+}
+
 std::optional<Finding> infeasible_finding(const ComparedRuns& runs) {
   const auto without =
       std::count_if(runs.all.begin(), runs.all.end(), [](const RunValues& run) { return !run.feasible; });
-  const auto helped = std::find_if(runs.all.begin(), runs.all.end(), [](const RunValues& run) {
-    return !run.feasible && run.remarks.find("would fit with ") != std::string::npos;
-  });
+  const RunValues* helped = nullptr;
+  for (const RunValues& run : runs.all) {
+    const bool smaller = helped == nullptr || is_smaller_change(change_of(run), change_of(*helped));
+    helped = !run.feasible && !change_of(run).empty() && smaller ? &run : helped;
+  }
   if (without == 0) {
     return {};
   }
   std::string sentence =
       std::to_string(without) + " of " + std::to_string(runs.all.size()) + " runs do not fit or cannot run";
-  if (helped != runs.all.end()) {
+  if (helped != nullptr) {
     sentence += "; the least that makes one fit: " + helped->strategy + " under " + helped->schedule + ", with " +
-                helped->remarks.substr(helped->remarks.find("would fit with ") + std::string("would fit with ").size());
+                change_of(*helped);
   }
   return Finding{1, sentence + "."};
 }
@@ -249,10 +264,18 @@ Answer comparison_answer(const json& document, const ComparedRuns& runs) {
 }
 
 Answer infeasible_answer(const json& document, const ComparedRuns& runs) {
-  Answer answer{"Nothing that was tried trains " + text_at(document, "model") + " on " + text_at(document, "platform") +
-                ": none of " + std::to_string(runs.all.size()) + " runs is feasible."};
+  const std::string what = text_at(document, "model") + " on " + text_at(document, "platform");
+  const std::string first = runs.all.empty() ? "" : runs.all.front().remarks;
+  const bool alike =
+      std::all_of(runs.all.begin(), runs.all.end(), [&](const RunValues& run) { return run.remarks == first; });
+  if (alike && !first.empty()) {
+    return {.sentence = "Nothing that was tried trains " + what + ": " + first + ".",
+            .basis = basis_of_run(document, list_at(document, "runs").front(), "")};
+  }
+  Answer answer{"Nothing that was tried trains " + what + ": none of " + std::to_string(runs.all.size()) +
+                " runs is feasible."};
   if (!runs.all.empty()) {
-    answer.sure = "The first, " + name_of(runs.all.front()) + ": " + runs.all.front().remarks + ".";
+    answer.sure = "The first, " + name_of(runs.all.front()) + ": " + first + ".";
     answer.basis = basis_of_run(document, list_at(document, "runs").front(), "");
   }
   return answer;

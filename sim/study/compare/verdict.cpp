@@ -13,27 +13,29 @@ std::string name_of(const Run& run) {
          (run.micro_batches == 1 ? " micro-batch" : " micro-batches");
 }
 
-// "35635 tokens/s (MFU 41.2 %), ", or "" for a model without tokens.
+// ", 35635 tokens/s (MFU 41.2 %)", or "" for a model without tokens.
 std::string token_rate(const Run& run) {
   if (run.tokens_per_second <= 0) {
     return "";
   }
-  return to_text(run.tokens_per_second, 0) + " tokens/s" +
-         (run.mfu > 0 ? " (MFU " + percent(run.mfu, 1) + ")" : std::string()) + ", ";
+  return ", " + to_text(run.tokens_per_second, 0) + " tokens/s" +
+         (run.mfu > 0 ? " (MFU " + percent(run.mfu, 1) + ")" : std::string());
 }
 
 std::string what_won(const Comparison& comparison, const Run& best) {
   return name_of(best) + (comparison.runs.size() > 1 ? " wins: " : " takes ") + to_text(best.metrics.iteration) +
          " per iteration of " + std::to_string(comparison.global_batch) + " samples, " +
-         to_text(best.samples_per_second, 1) + " samples/s, " + token_rate(best) + to_text(best.speedup, 2) +
-         " times the fastest single device.";
+         to_text(best.samples_per_second, 1) + " samples/s" + token_rate(best) +
+         (best.devices.size() > 1 ? ", " + to_text(best.speedup, 2) + " times the fastest single device" : "") + ".";
 }
 
 std::string against_naive(const Run& best, const Run& naive) {
   if (naive.strategy == best.strategy && naive.schedule == best.schedule && naive.micro_batches == best.micro_batches) {
     return "No naive choice is slower: it is the naive choice itself.";
   }
-  return "That is " + to_text(naive.metrics.iteration / best.metrics.iteration, 2) + " times as fast as " +
+  const double gain = naive.metrics.iteration / best.metrics.iteration;
+  constexpr double kAlike = 1.005; // reads 1.00
+  return (gain < kAlike ? "Practically as fast is " : "That is " + to_text(gain, 2) + " times as fast as ") +
          name_of(naive) + " (" + to_text(naive.metrics.iteration) + ").";
 }
 
@@ -151,6 +153,22 @@ std::string how_sure(const Comparison& comparison) {
   return text + ".";
 }
 
+// Time and money of a billion tokens, from which a whole training follows; "" where the model has none.
+std::string what_tokens_take(const Run& best) {
+  if (!(best.tokens_per_second > 0)) {
+    return "";
+  }
+  constexpr double kTokens = 1e9, kHour = 3600, kDay = 24 * kHour;
+  const double seconds = kTokens / best.tokens_per_second;
+  const bool days = seconds > 2 * kDay;
+  const double samples = seconds * best.samples_per_second;
+  const std::string mark = best.metrics.assumed_cost.value > 0 ? kAssumedMark : "";
+  const std::string money = mark + to_text(best.cost_per_million_samples * (samples / 1e6));
+  return "A billion tokens take " +
+         (days ? to_text(seconds / kDay, 1) + " days" : to_text(seconds / kHour, 1) + " hours") +
+         (best.cost_per_million_samples.value > 0 ? " and cost " + money : "") + ".";
+}
+
 // Energy and money of the winner, and the run of its block that takes the least of each where that is another one.
 std::string what_it_takes(const Comparison& comparison) {
   const Run& best = comparison.runs.front();
@@ -176,7 +194,8 @@ std::string what_it_takes(const Comparison& comparison) {
     text += (text.empty() ? "" : " ") + std::string("A million samples cost ") + cost_of_million(best) +
             other(cheap, "costs", cost_of_million(cheap)) + ".";
   }
-  return text;
+  const std::string tokens = what_tokens_take(best);
+  return text + (text.empty() || tokens.empty() ? "" : " ") + tokens;
 }
 
 // Where devices are timed by different means their order may be the means' own; "" where all are timed alike. A part
@@ -204,7 +223,20 @@ std::string what_times_rest_on(const Comparison& comparison) {
          "than the worse of them.";
 }
 
-// How many runs are infeasible, and the smallest change that makes the first of them fit; "" where all are feasible.
+// The reason of all infeasible runs, or "" where they have several.
+std::string one_reason(const Comparison& comparison) {
+  const Run* first = nullptr;
+  for (const Run& run : comparison.runs) {
+    if (!run.feasible && first != nullptr && run.why_not != first->why_not) {
+      return "";
+    }
+    first = run.feasible ? first : &run;
+  }
+  return first == nullptr ? "" : first->why_not;
+}
+
+// How many runs are infeasible, and the smallest change that makes the first of them fit, or why none does; "" where
+// all are feasible.
 std::string what_does_not_fit(const Comparison& comparison) {
   std::size_t count = 0;
   const Run* mended = nullptr;
@@ -218,6 +250,8 @@ std::string what_does_not_fit(const Comparison& comparison) {
   std::string text = std::to_string(count) + " of " + std::to_string(comparison.runs.size()) + " runs are infeasible";
   if (mended != nullptr) {
     text += "; the smallest change that makes " + name_of(*mended) + " fit is " + mended->would_fit;
+  } else if (const std::string reason = one_reason(comparison); !reason.empty()) {
+    text += (count > 1 ? ", all for one reason: " : ": ") + reason;
   }
   return text + ".";
 }

@@ -3,6 +3,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/total_memory.hpp"
 #include "sim/study/planning/make_graph.hpp"
 #include "sim/study/planning/order_plan.hpp"
 #include "sim/study/planning/plan_scenario.hpp"
@@ -105,6 +106,9 @@ std::string find_change(StudyMemo& memo, const Scenario& scenario) {
   StudyCosts& costs = memo.costs;
   if (!is_replayable(costs.study(), scenario.micro_batches)) {
     return "";
+  }
+  if (total_shortage(costs.problem(scenario.micro_batches, scenario.recompute), costs.devices())) {
+    return ""; // however the batch is divided and whatever runs again; the reason says how many devices it takes
   }
   if (std::string more = more_micro_batches(memo, scenario); !more.empty()) {
     return more;
