@@ -59,12 +59,12 @@ TEST_CASE("how Megatron-LM sends tokens to experts is how they are sent here", "
     return read_text(kBatch + "--expert-model-parallel-size 4 " + arguments, "a.sh", 16);
   };
   const auto dispatcher = [&](const std::string& arguments) { return value(read(arguments), "token_dispatcher"); };
-  CHECK(dispatcher("").empty());
+  CHECK(dispatcher("") == "allgather"); // its default
   CHECK(dispatcher("--moe-token-dispatcher-type alltoall") == "alltoall");
   CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-enable-deepep") == "deepep");
   CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep") == "deepep");
-  CHECK(read("--moe-token-dispatcher-type allgather").unheeded ==
-        std::vector<std::string>{"--moe-token-dispatcher-type allgather"});
+  CHECK(dispatcher("--moe-token-dispatcher-type allgather") == "allgather");
+  CHECK(read("--moe-token-dispatcher-type allgather").unheeded.empty());
   const ImportedTraining other = read("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
   CHECK(value(other, "token_dispatcher").empty());
   CHECK(other.unheeded == std::vector<std::string>{"--moe-flex-dispatcher-backend hybridep"});

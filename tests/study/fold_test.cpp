@@ -166,7 +166,7 @@ std::string random_axes(std::mt19937& random, int devices) {
 TEST_CASE("ranks that share tokens or experts come to the same with and without folding", "[study][fold][experts]") {
   const auto schedules = std::array{"1f1b", "zb-h1", "combined-1f1b", "dualpipe-v", "gpipe"};
   const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
-  const auto dispatchers = std::array{"alltoall", "deepep"};
+  const auto dispatchers = std::array{"alltoall", "deepep", "allgather"};
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};
   const auto skews = std::array{"0", "0", "0.3"};
   std::mt19937 random(5);
@@ -184,6 +184,7 @@ TEST_CASE("ranks that share tokens or experts come to the same with and without 
     settings.push_back({"training.precision", "bf16"});
     settings.push_back({"training.expert_skew", any_of(skews, random)});
     settings.push_back({"training.token_dispatcher", any_of(dispatchers, random)});
+    settings.push_back({"training.parallel.tensor_rule", draw % 3 == 0 ? "torchtitan" : "megatron"});
     settings.push_back({"training.clip_gradients", random() % 3 == 0 ? "true" : "false"});
     settings.push_back({"training.recompute", random() % 3 == 0 ? "full" : "none"});
     settings.push_back({"training.gradient_bucket", random() % 2 == 0 ? "1 TB" : "4 MB"});

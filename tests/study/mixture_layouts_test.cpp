@@ -64,5 +64,6 @@ TEST_CASE("replicas with the same experts share these, and all replicas the rest
   CHECK_THAT(some.why_not, Catch::Contains("training.parallel.shard left out"));
 }
 
+  // Where groups of four share, a group has each expert once, so a device more of them than a half.
 } // namespace
 } // namespace stagecraft::test
