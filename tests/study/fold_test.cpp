@@ -230,6 +230,22 @@ TEST_CASE("what is left to hosts comes to the same with and without folding", "[
   CHECK(folded_runs >= 4);
 }
 
+TEST_CASE("what is gathered in 8 bits comes to the same with and without folding", "[study][fold][fp8]") {
+  for (const std::string more :
+       {"zero: 1", "zero: 1, gather: before-use", "tensor: 2, zero: 2", "tensor: 2, zero: 3"}) {
+    const std::string text = "model: small-transformer.yaml\nplatform: 2 x dgx-h100\nengine: simgrid\ntraining: "
+                             "{global_batch: 64, micro_batches: 2, precision: bf16, optimizer: adam, fp8: blockwise, "
+                             "fp8_weights: true, parallel: {quantized_weights: fp8, " +
+                             more + "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
+    CAPTURE(more);
+    const auto [folded, unfolded] = both_ways(text, {});
+    REQUIRE(folded.size() == 1);
+    CHECK(folded.front().why_not.empty());
+    CHECK(folded.front().folded_replicas > 1);
+    check_same_figures(folded.front(), unfolded.front());
+  }
+}
+
 const Run& only(const ComparisonResult& result) {
   REQUIRE(result.comparison.runs.size() == 1);
   REQUIRE(result.comparison.runs.front().feasible);
