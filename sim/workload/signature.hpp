@@ -53,6 +53,8 @@ struct InputSignature {
   bool passes_gradient = true; ///< not where it is read as numbers of experts
   /// Backward reads it for the gradients of parameters alone: the output is linear in it.
   bool for_weights_alone = false;
+  /// The output is a sum of its parts, as other inputs say: of terms of it the operator makes terms of the output.
+  bool takes_terms = false;
 };
 
 struct ParameterSignature {

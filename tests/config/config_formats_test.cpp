@@ -86,6 +86,7 @@ TEST_CASE("a row of NeMo is chosen by its cells", "[config]") {
   CHECK(value(fsdp, "recompute.first") == "2");
   const ImportedTraining eight = read_example({"nemo.csv", "nemo", "{dtype: fp8}"});
   CHECK(value(eight, "fp8") == "delayed");
+  CHECK(value(eight, "parallel.quantized_weights") == "fp8"); // its bf16_with_fp8_mixed()
   // Experts are told as any degree, for readers that can model them.
   const yaml::Node row = yaml::parse("{model: mixtral}", "study.yaml");
   const ImportedTraining moe = read_config({read_file(kConfigs / "nemo.csv"), "nemo.csv", &row}, "", on_devices(64));

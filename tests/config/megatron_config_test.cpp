@@ -59,12 +59,12 @@ TEST_CASE("how Megatron-LM sends tokens to experts is how they are sent here", "
     return read_text(kBatch + "--expert-model-parallel-size 4 " + arguments, "a.sh", 16);
   };
   const auto dispatcher = [&](const std::string& arguments) { return value(read(arguments), "token_dispatcher"); };
-  CHECK(dispatcher("").empty());
+  CHECK(dispatcher("") == "allgather"); // its default
   CHECK(dispatcher("--moe-token-dispatcher-type alltoall") == "alltoall");
   CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-enable-deepep") == "deepep");
   CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep") == "deepep");
-  CHECK(read("--moe-token-dispatcher-type allgather").unheeded ==
-        std::vector<std::string>{"--moe-token-dispatcher-type allgather"});
+  CHECK(dispatcher("--moe-token-dispatcher-type allgather") == "allgather");
+  CHECK(read("--moe-token-dispatcher-type allgather").unheeded.empty());
   const ImportedTraining other = read("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
   CHECK(value(other, "token_dispatcher").empty());
   CHECK(other.unheeded == std::vector<std::string>{"--moe-flex-dispatcher-backend hybridep"});
@@ -102,6 +102,56 @@ TEST_CASE("Megatron-Bridge's fields are Megatron-LM's arguments with underscores
                                            "bf16_with_fp8_current_scaling_mixed}",
                                            "b.json");
   CHECK(value(eight, "fp8") == "tensorwise");
+}
+
+// Eight devices, of which two tensor ranks leave four replicas.
+TEST_CASE("instances of Megatron-LM's distributed optimiser share states each for itself", "[config]") {
+  const auto shard = [](const std::string& arguments) {
+    return value(read_text(kBatch + arguments + " --num-distributed-optimizer-instances 2", "a.sh", 8),
+                 "parallel.shard");
+  };
+  CHECK(shard("--tensor-model-parallel-size 2 --use-distributed-optimizer") == "2");
+  CHECK(shard("--context-parallel-size 2 --use-distributed-optimizer") == "4"); // of 4 x 2 ranks
+  CHECK(shard("").empty());
+}
+
+// Weights are held in 8 bits alone, and gathered so, but for mxfp8, of which Megatron-LM's optimiser gathers 16.
+TEST_CASE("parameters that Megatron-LM gathers in 8 bits are gathered so", "[config]") {
+  const auto read = [](const std::string& arguments) {
+    return read_text(kBatch + arguments + " --bf16 --fp8-param-gather", "a.sh", 8);
+  };
+  const std::string states = "--use-distributed-optimizer --fp8-format hybrid";
+  for (const std::string recipe : {"delayed", "tensorwise", "blockwise"}) {
+    const ImportedTraining gathers = read(states + " --fp8-recipe " + recipe);
+    CHECK(value(gathers, "fp8_weights") == "true");
+    CHECK(value(gathers, "parallel.quantized_weights") == "fp8");
+    CHECK(gathers.unheeded.empty());
+    CHECK_NOTHROW(load_training(gathers.training));
+  }
+  const ImportedTraining two_copies = read(states + " --fp8-recipe mxfp8 --reuse-grad-buf-for-mxfp8-param-ag");
+  CHECK(value(two_copies, "fp8_weights") == "true");
+  CHECK(value(two_copies, "parallel.quantized_weights").empty());
+  CHECK(value(read("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --fp8-format e4m3 "
+                   "--fp8-recipe mxfp8"),
+              "parallel.quantized_weights") == "fp8");
+  CHECK(value(read("--fp8-format hybrid"), "parallel.quantized_weights").empty()); // nothing is gathered
+  CHECK_THAT(read("--use-distributed-optimizer").unheeded.front(), Catch::StartsWith("--fp8-param-gather (which"));
+}
+
+// mixed_precision.py: three of its sets gather so, unless the file says otherwise.
+TEST_CASE("a mixed precision of Megatron-Bridge that gathers in 8 bits does so here", "[config]") {
+  const auto read = [](const std::string& precision, const std::string& more = "") {
+    return read_text("{train: {micro_batch_size: 1, global_batch_size: 8}, ddp: {use_distributed_optimizer: true" +
+                         more + "}, mixed_precision: " + precision + "}",
+                     "b.json");
+  };
+  CHECK(value(read("bf16_with_fp8_delayed_scaling_mixed"), "parallel.quantized_weights") == "fp8");
+  CHECK(value(read("bf16_with_fp8_delayed_scaling_mixed", ", fp8_param_gather: false"), "fp8_weights").empty());
+  CHECK(value(read("bf16_with_fp8_subchannel_scaling_mixed"), "fp8_weights").empty());
+  CHECK(value(read("bf16_with_fp8_subchannel_scaling_mixed", ", fp8_param: true"), "parallel.quantized_weights") ==
+        "fp8");
+  CHECK_THAT(read("bf16_with_fp8_current_scaling_mixed").unheeded.front(),
+             Catch::Contains("first and last layer multiply in 16 bits"));
 }
 
 // Eight samples of each of two replicas.

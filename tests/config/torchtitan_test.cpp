@@ -87,12 +87,70 @@ TEST_CASE("what FSDP leaves to hosts or gathers in 8 bits is taken over", "[conf
             .empty());
 }
 
-TEST_CASE("contexts and experts of TorchTitan are told as any degree", "[config]") {
+TEST_CASE("contexts of TorchTitan are told as any degree", "[config]") {
+  CHECK(value(parallelism("context_parallel_degree = 2\n"), "parallel.context") == "2");
+}
+
+// deepseek_v3_16b.toml and the like, of December 2025, name every key of [parallelism], whether it has an effect or
+// not.
+TEST_CASE("keys of TorchTitan that have no effect at degree 1 are known", "[config]") {
   const ImportedTraining read =
-      parallelism("context_parallel_degree = 2\nexpert_parallel_degree = 4\nexpert_tensor_parallel_degree = 1\n");
-  CHECK(value(read, "parallel.context") == "2");
-  CHECK(value(read, "parallel.expert") == "4");
+      parallelism("data_parallel_replicate_degree = 1\ndata_parallel_shard_degree = -1\n"
+                  "fsdp_reshard_after_forward = \"default\"\ntensor_parallel_degree = 1\n"
+                  "enable_async_tensor_parallel = false\ndisable_loss_parallel = false\n"
+                  "pipeline_parallel_degree = 1\npipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+                  "context_parallel_degree = 1\ncontext_parallel_rotate_method = \"allgather\"\n"
+                  "expert_parallel_degree = 1\nexpert_tensor_parallel_degree = 8\n"
+                  "expert_parallel_comm_backend = \"standard\"\npipeline_parallel_expert_parallel_overlap = true\n"
+                  "[quantize.grouped_mm.float8]\nfqns = [\"experts\"]\n");
+  CHECK(read.unheeded.empty());
+  CHECK(value(read, "parallel.expert").empty());
   CHECK(value(read, "parallel.expert_tensor").empty());
+}
+
+// apply_moe_ep_tp() knows experts of a whole tensor group and of each of its ranks.
+TEST_CASE("experts of TorchTitan are those of a tensor group or of a rank", "[config]") {
+  const auto read = [](const std::string& lines) {
+    static const ModelGraph kMixture = load_model(source_dir() / "workloads/mixtral-8x7b.yaml");
+    const std::string text = "[training]\nlocal_batch_size = 1\nseq_len = 4096\n[activation_checkpoint]\n"
+                             "mode = \"none\"\n[parallelism]\n" +
+                             lines;
+    return read_config({text, "t.toml"}, "", {kMixture, 16});
+  };
+  const ImportedTraining shared = read("tensor_parallel_degree = 2\nexpert_parallel_degree = 8\n"
+                                       "expert_tensor_parallel_degree = 2\n");
+  CHECK(value(shared, "parallel.expert") == "8");
+  CHECK(value(shared, "parallel.expert_tensor") == "2");
+  CHECK(value(shared, "token_dispatcher") == "alltoall");
+  CHECK(shared.unheeded.empty());
+  const ImportedTraining own = read("tensor_parallel_degree = 2\nexpert_parallel_degree = 8\n"
+                                    "expert_parallel_comm_backend = \"deepep\"\n");
+  CHECK(value(own, "parallel.expert_tensor").empty());
+  CHECK(value(own, "token_dispatcher") == "deepep");
+  CHECK(own.unheeded.empty());
+  CHECK_THAT(read("tensor_parallel_degree = 2\nexpert_parallel_degree = 8\nexpert_tensor_parallel_degree = 1\n")
+                 .unheeded.front(),
+             Catch::StartsWith("parallelism.expert_tensor_parallel_degree 1, where"));
+  // Where only the ranks of a tensor group share experts, FSDP casts weights all the same: 16 = 8 pipeline x 2 tensor.
+  const ImportedTraining alone = read("data_parallel_shard_degree = 1\ntensor_parallel_degree = 2\n"
+                                      "pipeline_parallel_degree = 8\nexpert_parallel_degree = 2\n");
+  CHECK(value(alone, "precision") == "bf16");
+  const auto refused = [&](const std::string& lines) { return error_of([&] { read(lines); }); };
+  CHECK_THAT(refused("data_parallel_replicate_degree = 4\nexpert_parallel_degree = 8\n"),
+             Catch::EndsWith("t.toml:8:26: 'expert_parallel_degree' 8 does not divide data_parallel_shard_degree 4 x "
+                             "context_parallel_degree 1 x tensor_parallel_degree 1 = 4; nearest that do: 4"));
+  CHECK_THAT(refused("tensor_parallel_degree = 4\nexpert_parallel_degree = 4\nexpert_tensor_parallel_degree = 2\n"),
+             Catch::EndsWith("'expert_tensor_parallel_degree' is 2; allowed: 1, or 'tensor_parallel_degree', which is "
+                             "4"));
+  CHECK_THAT(refused("tensor_parallel_degree = 2\nexpert_parallel_degree = 8\nexpert_tensor_parallel_degree = 2\n"
+                     "expert_parallel_comm_backend = \"deepep\"\n"),
+             Catch::EndsWith("allowed: expert_tensor_parallel_degree 1, or 'standard'"));
+}
+
+TEST_CASE("experts that a model does not have are named", "[config]") {
+  const ImportedTraining read = parallelism("expert_parallel_degree = 4\n");
+  CHECK(value(read, "parallel.expert").empty());
+  CHECK(read.unheeded == std::vector<std::string>{"parallelism.expert_parallel_degree 4 ('gpt2' has no experts)"});
 }
 
 TEST_CASE("TorchTitan's schedules have our names, or are named", "[config]") {

@@ -146,6 +146,26 @@ TEST_CASE("where a token is sent once to a rank, each brings its tokens alone", 
   CHECK(exchanged_in(in_fp8.groups.front().passes->backward) == cast);
 }
 
+// Megatron-LM's all-gather dispatcher: the tokens of four ranks, with a byte and a weight of 2 B for each of 8 experts,
+// go to all of them, and sums come back.
+TEST_CASE("where tokens are gathered, all come to each rank, and sums go back", "[plan][experts]") {
+  constexpr double kRanks = 4, kTokens = kRanks * 2 * Mixture::kAllTokens, kExperts = 8;
+  constexpr double kNumbers = kTokens * Mixture::kFeatures;
+  Mixture world(4);
+  world.training.dispatcher.kind = DispatcherKind::allgather;
+  const StageCost cost = world.stage({4});
+  const GroupPasses& passes = *cost.groups.front().passes;
+  Exchanged forward = exchanged_in(passes.forward);
+  std::sort(forward.begin(), forward.end());
+  Exchanged expected = {{CollectiveKind::all_gather, 2 * kNumbers},
+                        {CollectiveKind::all_gather, kTokens * kExperts * (2 + 1)},
+                        {CollectiveKind::reduce_scatter, 2 * kNumbers}};
+  std::sort(expected.begin(), expected.end());
+  CHECK(forward == expected);
+  CHECK(exchanged_in(passes.backward) ==
+        Exchanged{{CollectiveKind::all_gather, 2 * kNumbers}, {CollectiveKind::reduce_scatter, 2 * kNumbers}});
+}
+
 // Popular experts make the rank that has them the busiest: all 16 tokens of each of four ranks go to it if the first
 // two experts are all that anybody chooses, once each.
 TEST_CASE("a token is sent once to a rank that has two of its experts", "[plan][experts]") {

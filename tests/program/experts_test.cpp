@@ -6,9 +6,11 @@
 #include <numeric>
 
 #include "sim/plan/program/emit_program.hpp"
+#include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/program/stage_program.hpp"
 #include "tests/catch.hpp"
 #include "tests/program/models.hpp"
+#include "tests/program/rules.hpp"
 
 using namespace stagecraft;
 using namespace stagecraft::testing;
@@ -72,6 +74,17 @@ TEST_CASE("programs whose ranks share experts come to the unsharded run's loss a
              {.degree = 2, .sequence = true, .experts = {8}},
              {.degree = 2, .sequence = true, .experts = {2, 2}},
              {.degree = 2, .experts = {4, 2}},
+             {.degree = 2, .rule = TensorRule::torchtitan, .experts = {4, 2}},
+             {.degree = 2, .sequence = true, .experts = {4, 2}, .gathers_tokens = true},
+             {.degree = 2, .sequence = true, .rule = TensorRule::torchtitan, .experts = {4, 2}},
+             {.degree = 2, .sequence = true, .rule = TensorRule::torchtitan, .experts = {2}},
+             {.degree = 2, .sequence = true, .rule = TensorRule::torchtitan, .experts = {8}},
+             {.degree = 2, .sequence = true, .rule = TensorRule::torchtitan_whole_loss, .experts = {4, 2}},
+             {.degree = 2,
+             .sequence = true,
+             .rule = TensorRule::torchtitan,
+             .context = {.ranks = 2},
+             .experts = {2, 2}},
              {.context = {.ranks = 2}, .experts = {2}},
              {.context = {.ranks = 2}, .experts = {4}},
              {.context = {.ranks = 2, .rule = ContextRule::all_to_all, .heads = 2}, .experts = {4}},
@@ -107,8 +120,10 @@ TEST_CASE("no exchange of rows can be left out") {
   const TransformerSizes sizes = mixture();
   const Transformer model = make_transformer(sizes);
   const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
-  for (const StageAxes& axes :
-       std::initializer_list<StageAxes>{{.experts = {4}}, {.degree = 2, .sequence = true, .experts = {4}}}) {
+  for (const StageAxes& axes : std::initializer_list<StageAxes>{
+           {.experts = {4}},
+           {.degree = 2, .sequence = true, .experts = {4}},
+           {.degree = 2, .sequence = true, .rule = TensorRule::torchtitan, .experts = {4, 2}}}) {
     const Program program = std::get<StageProgram>(staged(model, axes)).program;
     for (const Part part : kParts) {
       for (std::size_t i = 0; i < (program.*part).size(); ++i) {
@@ -120,6 +135,75 @@ TEST_CASE("no exchange of rows can be left out") {
       }
     }
   }
+}
+
+// Letters are searched for along the tensor axis, while tokens and experts are shared by rule.
+TEST_CASE("a search along the tensor axis goes with ranks that share tokens or experts") {
+  const TransformerSizes sizes = mixture();
+  const Transformer model = make_transformer(sizes);
+  const Transformer apart = with_keys_apart(model, sizes);
+  const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
+  const Outcome whole_apart = run(program_of(apart, make_layout({})), apart.inputs);
+  std::vector<OperatorId> all(model.operators.size());
+  std::iota(all.begin(), all.end(), 0);
+  for (const double per_element : {0.01, 100.0}) {
+    for (const StageAxes& axes : std::initializer_list<StageAxes>{
+             {.degree = 2, .experts = {4, 2}},
+             {.degree = 2, .sequence = true, .experts = {2, 2}},
+             {.degree = 2, .sequence = true, .experts = {4}},
+             {.degree = 2, .context = {.ranks = 2}},
+             {.degree = 2, .context = {.ranks = 2, .rule = ContextRule::all_to_all, .heads = 2}},
+             {.degree = 2, .sequence = true, .context = {.ranks = 2}, .experts = {8}}}) {
+      INFO("tensor " << axes.degree << ", context " << axes.context.ranks << ", expert " << axes.experts.ranks << " x "
+                     << axes.experts.tensor << ", links " << per_element);
+      StageAxes searched = axes;
+      searched.rule = TensorRule::search;
+      const auto found =
+          stage_program(graph_of(model), all, searched, made_up_times(model.operators, axes.degree, per_element));
+      if (const auto* defect = std::get_if<Infeasible>(&found)) {
+        FAIL(defect->reason);
+      }
+      const Program& program = std::get<StageProgram>(found).program;
+      const bool is_apart = program.operators.size() > model.operators.size();
+      const Outcome outcome = run(program, is_apart ? apart.inputs : model.inputs);
+      CHECK(outcome.defects.empty());
+      CHECK(error_of(outcome, is_apart ? whole_apart : whole) < 1e-12);
+    }
+  }
+}
+
+// Both gather the tokens that attention left apart, and that shared experts need. Where ranks have parts of every
+// expert, Megatron-LM routes a rank's own tokens and gathers their rows, two for each token, whose terms it then adds
+// up; TorchTitan makes all rows of gathered tokens, and adds up terms of tokens. Counted in tokens of 16 numbers that a
+// block's mixture, shared experts and attention (two collectives of 8 tokens) exchange forward.
+TEST_CASE("TorchTitan adds up terms of tokens where Megatron-LM adds up those of rows, unless it gathers tokens") {
+  TransformerSizes one = mixture();
+  one.blocks = 1;
+  TransformerSizes two = mixture();
+  const auto exchanged = [&](TensorRule rule, int experts, int of_each, bool gathers = false) {
+    const auto of = [&](const TransformerSizes& sizes) {
+      const StageAxes axes{
+          .degree = 2, .sequence = true, .rule = rule, .experts = {experts, of_each}, .gathers_tokens = gathers};
+      const Program program = std::get<StageProgram>(staged(make_transformer(sizes), axes)).program;
+      double numbers = 0;
+      for (const Step& step : program.forward) {
+        if (step.kind == StepKind::all_gather || step.kind == StepKind::reduce_scatter) {
+          numbers += elements_of(program.tensors[step.reads.front()].dimensions);
+        }
+      }
+      return numbers;
+    };
+    const int samples = one.samples, hidden = one.hidden;
+    return (of(two) - of(one)) / (samples * hidden);
+  };
+  const int tokens = one.tokens, rows = 2 * one.tokens;
+  const double choices = 2.0 * one.tokens / one.hidden; // two for each token, of one number
+  const int attention = 2 * tokens, shared = 2 * tokens;
+  CHECK(exchanged(TensorRule::megatron, 4, 2) == Approx(attention + shared + 2 * rows + choices));
+  CHECK(exchanged(TensorRule::torchtitan, 4, 2) == Approx(attention + shared + tokens));
+  CHECK(exchanged(TensorRule::megatron, 4, 2, true) == Approx(attention + shared + tokens + choices)); // of own tokens
+  // Tokens of their own go to experts of their own, and nothing else differs.
+  CHECK(exchanged(TensorRule::torchtitan, 4, 1) == exchanged(TensorRule::megatron, 4, 1));
 }
 
 TEST_CASE("experts are shared by whole axes from the inside, and by ranks with tokens of their own") {

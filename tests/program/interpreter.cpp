@@ -272,8 +272,23 @@ private:
     case StepKind::all_to_all:
       return cut_mine(joined());
     default:
-      return cut_mine(*all[mine]);
+      return after.is_partial() ? term_of(from, step.dimension, all, mine) : cut_mine(*all[mine]);
     }
+  }
+
+  // A rank's term of a tensor, made of its own numbers alone.
+  Numbers term_of(const ProgramTensor& from, std::size_t axis, const std::vector<const Numbers*>& all, int mine) const {
+    const Placement& before = from.placements[axis];
+    if (!before.is_shard()) {
+      return mine == 0 ? *all[mine] : zeros(all[mine]->sizes);
+    }
+    if (before.sorted) {
+      return *all[mine]; // it has zeros for the others' rows
+    }
+    const Numbers nothing = zeros(all[mine]->sizes);
+    std::vector<const Numbers*> parts(all.size(), &nothing);
+    parts[static_cast<std::size_t>(mine)] = all[mine];
+    return join(parts, before.dimension, sections_before(from, axis, before));
   }
 
   // The router by whose choices rows go to experts: the operator itself, or whose choices it reads.

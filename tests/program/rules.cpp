@@ -30,6 +30,9 @@ std::vector<NamedRule> named_rules() {
     rules.push_back({"megatron" + end, [=](const auto& operators, const Layout& layout) {
                        return share_by_megatron(operators, layout, {.sequence = sequence});
                      }});
+    rules.push_back({"megatron, gathered tokens" + end, [=](const auto& operators, const Layout& layout) {
+                       return share_by_megatron(operators, layout, {.sequence = sequence, .gathers_tokens = true});
+                     }});
     for (const bool loss : {true, false}) {
       rules.push_back(
           {"torchtitan" + end + (loss ? "" : ", whole loss"), [=](const auto& operators, const Layout& layout) {

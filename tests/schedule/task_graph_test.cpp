@@ -218,6 +218,8 @@ TEST_CASE("replicas that share the optimiser scatter gradients and gather parame
   const bool hop_by_hop = GENERATE(false, true);
   constexpr int r = 4;
   PlanCost cost = grouped({{0, 1, 2, 3}}, 0, 840);
+  cost.stages[0].zero = Zero::states;
+  cost.stages[0].sharing = r;
   for (ReplicaCost& replica : cost.stages[0].replicas) {
     replica.memory.weights = Bytes{420};
     replica.optimizer = Seconds{1};

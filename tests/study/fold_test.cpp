@@ -166,7 +166,7 @@ std::string random_axes(std::mt19937& random, int devices) {
 TEST_CASE("ranks that share tokens or experts come to the same with and without folding", "[study][fold][experts]") {
   const auto schedules = std::array{"1f1b", "zb-h1", "combined-1f1b", "dualpipe-v", "gpipe"};
   const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
-  const auto dispatchers = std::array{"alltoall", "deepep"};
+  const auto dispatchers = std::array{"alltoall", "deepep", "allgather"};
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};
   const auto skews = std::array{"0", "0", "0.3"};
   std::mt19937 random(5);
@@ -184,6 +184,7 @@ TEST_CASE("ranks that share tokens or experts come to the same with and without 
     settings.push_back({"training.precision", "bf16"});
     settings.push_back({"training.expert_skew", any_of(skews, random)});
     settings.push_back({"training.token_dispatcher", any_of(dispatchers, random)});
+    settings.push_back({"training.parallel.tensor_rule", draw % 3 == 0 ? "torchtitan" : "megatron"});
     settings.push_back({"training.clip_gradients", random() % 3 == 0 ? "true" : "false"});
     settings.push_back({"training.recompute", random() % 3 == 0 ? "full" : "none"});
     settings.push_back({"training.gradient_bucket", random() % 2 == 0 ? "1 TB" : "4 MB"});
@@ -227,6 +228,22 @@ TEST_CASE("what is left to hosts comes to the same with and without folding", "[
     folded_runs += folded.front().feasible && folded.front().folded_replicas > 1 ? 1 : 0;
   }
   CHECK(folded_runs >= 4);
+}
+
+TEST_CASE("what is gathered in 8 bits comes to the same with and without folding", "[study][fold][fp8]") {
+  for (const std::string more :
+       {"zero: 1", "zero: 1, gather: before-use", "tensor: 2, zero: 2", "tensor: 2, zero: 3"}) {
+    const std::string text = "model: small-transformer.yaml\nplatform: 2 x dgx-h100\nengine: simgrid\ntraining: "
+                             "{global_batch: 64, micro_batches: 2, precision: bf16, optimizer: adam, fp8: blockwise, "
+                             "fp8_weights: true, parallel: {quantized_weights: fp8, " +
+                             more + "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
+    CAPTURE(more);
+    const auto [folded, unfolded] = both_ways(text, {});
+    REQUIRE(folded.size() == 1);
+    CHECK(folded.front().why_not.empty());
+    CHECK(folded.front().folded_replicas > 1);
+    check_same_figures(folded.front(), unfolded.front());
+  }
 }
 
 const Run& only(const ComparisonResult& result) {

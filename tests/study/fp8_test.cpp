@@ -57,6 +57,26 @@ TEST_CASE("a roofline takes the rate of 8 bits, and what is cast", "[study][fp8]
   CHECK(cost_of("tensorwise", "roofline").forward > delayed.forward);
 }
 
+// Of four layers' products, 1024 x 1536, 1024 x 1024, 1024 x 8192 and 4096 x 1024, each of eight replicas casts an
+// eighth, 4 B a weight, and transposes seven, 2 B.
+TEST_CASE("who gathers 8 bits casts its own part of the weights", "[study][fp8]") {
+  const auto step = [](const std::string& more) {
+    const Study read = study("model: small-transformer.yaml\nplatform: dgx-h100\ncost_model: roofline\ntraining: "
+                             "{global_batch: 64, micro_batches: 8, optimizer: adam, precision: bf16, fp8: delayed, "
+                             "parallel: {data: 8, zero: 1" +
+                             more + "}}\n");
+    StudyCosts costs(read);
+    Plan plan;
+    plan.stages = {{.operators = std::vector<OperatorId>(read.model->size()), .devices = {0, 1, 2, 3, 4, 5, 6, 7}}};
+    std::iota(plan.stages[0].operators.begin(), plan.stages[0].operators.end(), 0);
+    return cost_plan(costs.problem(8), plan).stages[0].replicas[0].optimizer.value;
+  };
+  const double weights = 4 * (1024.0 * (1536 + 1024 + 8192) + 4096 * 1024);
+  const double bandwidth = study(text("")).platform.type_of(0).memory_bandwidth.value;
+  CHECK(step("") - step(", quantized_weights: fp8") ==
+        Approx(weights * (4 - 4.0 / 8 - 2 * 7.0 / 8) / bandwidth).epsilon(1e-9));
+}
+
 // contract is 4096 to 1024 features. Forward it is the product [tokens, 1024, 4096], of which a group of four that
 // divides what is summed over has [tokens, 1024, 1024], and one that divides columns [tokens, 256, 4096]; the gradient
 // of its weights is [4096, 1024, tokens], and [1024, 1024, tokens] or [4096, 256, tokens] of it. In 16 bits a group

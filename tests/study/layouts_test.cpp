@@ -29,6 +29,8 @@ const std::vector<std::string> kLayouts = {
     "{tensor: 2, sequence: true, data: 2, zero: 1}",
     "{data: 4, zero: 1, order: tensor-pipeline-data}",
     "{data: 4, zero: 2}",
+    "{data: 8, zero: 1, shard: 4}",
+    "{data: 4, zero: 1, quantized_weights: fp8}, fp8: delayed, fp8_weights: true",
     "{context: 2, tensor: 2, sequence: true, data: 2, zero: 3}",
     "{context: 4, context_rule: all-to-all, pipeline: 2, zero: 1}",
     "{tensor: 2, sequence: true, data: 2, zero: 3}",

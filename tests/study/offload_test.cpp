@@ -168,10 +168,10 @@ struct Sent {
   double between = 0; ///< of collectives, from the first node to the other one
 };
 
-Sent sent_by(const std::string& training) {
+Sent sent_by(const std::string& training, const std::string& model = "small-transformer.yaml") {
   std::vector<Setting> settings = links();
   settings.push_back({"unfold", "true"});
-  const Study read = study(text_of(training), settings);
+  const Study read = study(text_of(training, "analytic", model), settings);
   ScheduleCounts counts;
   StudyMemo memo(read, counts);
   std::vector<Prepared> made = prepare(memo, scenarios_of(read));
@@ -237,6 +237,62 @@ TEST_CASE("ZeRO++ sends a fraction between nodes", "[study][offload][zero++]") {
         about(eight * forward + two_hops));
 }
 
+// Megatron-LM's fp8_param_gather and FSDP's: the products of the four layers, 1024 x 1536, 1024 x 1024, 1024 x 8192 and
+// 4096 x 1024, a byte a weight in place of two; embedding, head and norms as they are.
+TEST_CASE("weights that are multiplied in 8 bits are gathered so, after a step too", "[study][offload][fp8]") {
+  const double all = 2 * parameters(), head = 2 * (1024 * 4096 + 1024);
+  const double products = 4 * (1024.0 * (1536 + 1024 + 8192) + 4096 * 1024);
+  const auto between = [](const std::string& fp8, const std::string& more) {
+    return sent_by("fp8: " + fp8 + ", parallel: {data: 4, zero: " + more + "}").between;
+  };
+  const double reduced = 0.75 * all;
+  CHECK(between("delayed", "1") == about(reduced + 0.75 * all));
+  for (const std::string fp8 : {"delayed", "tensorwise"}) {
+    for (const std::string gather : {"", ", gather: before-use"}) {
+      CHECK(between(fp8, "1" + gather + ", quantized_weights: fp8") == about(reduced + 0.75 * (all - products)));
+    }
+  }
+  // A scale of 4 B for 128 x 128 weights.
+  CHECK(between("blockwise", "1, quantized_weights: fp8") ==
+        about(reduced + 0.75 * (all - products * (1 - 4.0 / (128 * 128)))));
+  // Each micro-batch gathers for its forward and, but for the head, for its backward.
+  CHECK(between("delayed", "3, quantized_weights: fp8") ==
+        about(4 * (reduced + 0.75 * (all - products) + 0.75 * (all - head - products))));
+}
+
+// With two copies of a byte a weight takes as much alone as it did in 16 bits; without, both are held.
+TEST_CASE("weights in 8 bits alone take the place of those in 16", "[study][offload][fp8]") {
+  const double products = 4 * (1024.0 * (1536 + 1024 + 8192) + 4096 * 1024);
+  const auto peak = [](const std::string& more) {
+    return only(text_of("fp8: delayed, parallel: {data: 4, zero: 1, quantized_weights: fp8}" + more))
+        .metrics.peak_memory[0]
+        .value;
+  };
+  CHECK(peak("") - peak(", fp8_weights: true") == near(2 * products));
+}
+
+// Two nodes of two replicas, which share inside their node: between nodes parts of gradients are added up, by rings of
+// two that carry what they add up. Each device has half of all that is no expert's and one of the two halves of the
+// experts, which is whole: there is but one of it in a node.
+TEST_CASE("groups of replicas share states and experts, and add up gradients over groups",
+          "[study][offload][experts]") {
+  const std::string model = "small-mixture.yaml";
+  const double all = 2 * totals_of(*study(text_of("parallel: {data: 4}", "analytic", model)).model).parameters;
+  constexpr int kMicroBatches = 4;
+  const auto between = [&](const std::string& more) {
+    return sent_by("parallel: {data: 4, expert: 2, shard: 2, zero: " + more + "}", model).between;
+  };
+  CHECK(between("1") == about(all));
+  CHECK(between("1, gather: before-use") == about(all));
+  CHECK(between("2") == about(kMicroBatches * all));
+  CHECK(between("3") == about(kMicroBatches * all));
+  CHECK(sent_by("parallel: {data: 4, shard: 2, zero: 1}").between == about(2 * parameters()));
+  // Of four replicas with experts of their own no two have the same ones, and each half of them shares all else.
+  const Run none = only(text_of("parallel: {data: 4, expert: 4, shard: 2, zero: 3}", "analytic", model));
+  CHECK_THAT(none.why_not, Catch::Contains("experts are those of 4 replicas, and groups of training.parallel.shard 2 "
+                                           "share; allowed: a multiple of 4"));
+}
+
 // A second copy takes half of the weights on each of two devices.
 TEST_CASE("a second copy of weights takes its part of memory", "[study][offload][zero++]") {
   const double before = shared(", zero: 3", "").metrics.peak_memory[0].value;
@@ -247,8 +303,8 @@ TEST_CASE("a second copy of weights takes its part of memory", "[study][offload]
 // The closed form that planners add up follows the rules of the replay.
 TEST_CASE("the estimate of what is quantized or left to hosts is its replay", "[study][offload][zero++]") {
   for (const std::string parallel :
-       {", zero: 1", ", zero: 3", ", zero: 3, quantized_weights: int8", ", zero: 3, hpz_partition_size: 2",
-        ", zero: 3, quantized_gradients: true",
+       {", zero: 1", ", zero: 1, shard: 2", ", zero: 3", ", zero: 3, quantized_weights: int8",
+        ", zero: 3, hpz_partition_size: 2", ", zero: 3, quantized_gradients: true",
         ", zero: 3, quantized_weights: int8, hpz_partition_size: 2, quantized_gradients: true"}) {
     const bool weights = parallel.find("3") != std::string::npos;
     for (const std::string& offload : {std::string(), std::string("optimizer: 1"), std::string("activations: 2"),

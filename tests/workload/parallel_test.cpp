@@ -43,10 +43,10 @@ TEST_CASE("what replicas share is read, each key where it has a meaning", "[work
   CHECK(rule("zero: 1, gather: before-use, prefetch: 0").prefetch == 0);
   CHECK_FALSE(rule("zero: 3").reshard); // as frameworks do, by the other degrees
   CHECK_THROWS_WITH(rule("zero: 4"), Catch::Contains("[0, 3]"));
-  CHECK_THROWS_WITH(
-      rule("zero: 1, shard: 2"),
-      Catch::Contains("'shard' says how many replicas share weights or gradients, which needs 'zero' 2 or "
-                      "more; it is 1"));
+  CHECK(rule("zero: 1, shard: 2").group == 2);
+  CHECK_THROWS_WITH(rule("shard: 2"), Catch::Contains("'shard' says how many replicas share states, gradients or "
+                                                      "weights, which needs 'zero' 1 or more; it is 0"));
+  CHECK_THROWS_WITH(rule("zero: 2, quantized_weights: int8"), Catch::Contains("which needs 'zero' 3; it is 2"));
   CHECK_THROWS_WITH(rule("zero: 2, reshard: after-step"), Catch::Contains("which needs 'zero' 3; it is 2"));
   CHECK_THROWS_WITH(rule("reduce: each-micro-batch"), Catch::Contains("which needs 'zero' 2 or more; it is 0"));
   CHECK_THROWS_WITH(rule("zero: 2, prefetch: 2"), Catch::Contains("allowed: with 'gather: before-use', or 'zero' 3"));

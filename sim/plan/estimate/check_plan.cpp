@@ -207,7 +207,9 @@ void check_axes(const Plan& plan, const ModelGraph& model, std::vector<std::stri
     if (stage.tensor_rule == TensorRule::search && stage.context.ranks * stage.experts.ranks == 1) {
       continue; // always finds letters: in the end none
     }
-    const auto program = stage_program(model, stage.operators, stage.axes());
+    const StepTimes no_time{.computation = [](int, const Shard&) { return Seconds{0}; },
+                            .group = {stage.tensor_parallel, {}}}; // a search asks for it
+    const auto program = stage_program(model, stage.operators, stage.axes(), no_time);
     if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {
       defects.push_back(stage_name(s) + ": " + reason->reason);
     }

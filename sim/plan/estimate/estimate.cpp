@@ -87,29 +87,45 @@ Seconds slowest_transfer(const Problem& problem, const StageCost& from, const St
   return worst;
 }
 
-// What ranks of one number reduce among themselves, or, where replicas share states, reduce and gather.
-Seconds seconds_among(const Problem& problem, const StageCost& cost, const std::vector<DeviceId>& ranks, Bytes bytes) {
+Seconds seconds_by(const Problem& problem, CollectiveKind kind, const std::vector<DeviceId>& ranks, Bytes bytes) {
   if (ranks.size() < 2 || bytes.value == 0) {
     return Seconds{0};
   }
-  const auto seconds_by = [&](CollectiveKind kind) {
-    if (problem.training.all_reduce == &kHopByHop) {
-      return seconds_of({kind, ring_of(ranks, problem.router), bytes});
-    }
-    const std::vector<Way> ways = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
-    return seconds_of(fastest_of(ways, bytes).flows, bytes);
-  };
-  if (cost.zero == Zero::none) {
-    return seconds_by(CollectiveKind::all_reduce);
+  if (problem.training.all_reduce == &kHopByHop) {
+    return seconds_of({kind, ring_of(ranks, problem.router), bytes});
   }
-  // Gathered parameters have as many bytes as the gradients.
-  return (problem.training.sharding.gathers_units() ? Seconds{0} : seconds_by(CollectiveKind::all_gather)) +
-         (cost.shares_units() ? Seconds{0} : seconds_by(CollectiveKind::reduce_scatter));
+  const std::vector<Way> ways = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
+  return seconds_of(fastest_of(ways, bytes).flows, bytes);
+}
+
+// What ranks that hold the same reduce among themselves; or, where each `sharing` of them share states, reduce to
+// parts, add up over the groups, and gather.
+Seconds seconds_among(const Problem& problem, const StageCost& cost, const std::vector<DeviceId>& ranks,
+                      bool of_experts, std::size_t sharing) {
+  const Bytes gradients = of_experts ? cost.expert_gradients : cost.gradients;
+  if (cost.zero == Zero::none) {
+    return seconds_by(problem, CollectiveKind::all_reduce, ranks, gradients);
+  }
+  const std::vector<DeviceId> group(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(sharing));
+  Seconds sum;
+  if (!problem.training.sharding.gathers_units()) {
+    sum += seconds_by(problem, CollectiveKind::all_gather, group, gathered_after_step(cost, of_experts));
+  }
+  if (!cost.shares_units()) {
+    std::vector<DeviceId> places; // the same of every group
+    for (std::size_t at = 0; at < ranks.size(); at += sharing) {
+      places.push_back(ranks[at]);
+    }
+    sum += seconds_by(problem, CollectiveKind::reduce_scatter, group, gradients) +
+           seconds_by(problem, CollectiveKind::all_reduce, places, gradients / static_cast<double>(sharing));
+  }
+  return sum;
 }
 
 Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
   const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
   const auto replicas = static_cast<std::size_t>(cost.axes.expert_replicas());
+  const auto sharing = static_cast<std::size_t>(cost.sharing);
   const auto every = [&](std::size_t first, std::size_t step) {
     std::vector<DeviceId> ranks;
     for (std::size_t i = first; i < stage.devices.size(); i += step) {
@@ -122,9 +138,9 @@ Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const Stag
     Seconds of_experts;
     for (std::size_t replica = 0; replica < replicas && cost.expert_gradients.value > 0; ++replica) {
       of_experts = std::max(of_experts, seconds_among(problem, cost, every(replica * degree + rank, replicas * degree),
-                                                      cost.expert_gradients));
+                                                      true, std::max<std::size_t>(1, sharing / replicas)));
     }
-    slowest = std::max(slowest, seconds_among(problem, cost, every(rank, degree), cost.gradients) + of_experts);
+    slowest = std::max(slowest, seconds_among(problem, cost, every(rank, degree), false, sharing) + of_experts);
   }
   return slowest + (cost.units.empty() ? Seconds{0} : wait_for_units(problem, stage, cost));
 }

@@ -27,12 +27,11 @@ std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const 
   const bool gathers = kind == CollectiveKind::all_gather, experts = whose == Whose::experts;
   std::vector<Bytes> buffers;
   for (const ShardUnit& unit : cost.shares_units() ? cost.units : std::vector<ShardUnit>{}) {
-    buffers.push_back(gathers ? (experts ? unit.expert_weights : unit.weights) * unit.gathered
+    buffers.push_back(gathers ? (experts ? unit.expert_weights : unit.weights) * unit.gathered.of(experts)
                               : (experts ? unit.expert_gradients : unit.gradients));
   }
   if (gathers && !sharding.gathers_units()) {
-    const Bytes of_experts = expert_weights(cost);
-    buffers.push_back(experts ? of_experts : cost.replicas.front().memory.weights - of_experts);
+    buffers.push_back(gathered_after_step(cost, experts));
   } else if (!gathers && !cost.shares_units()) {
     buffers.push_back(experts ? cost.expert_gradients : cost.gradients);
     for (const GradientBucket& bucket : cost.buckets) {

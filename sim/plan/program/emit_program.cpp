@@ -78,6 +78,31 @@ private:
     return placements;
   }
 
+  Placements read_as(int op, const InputSignature& input) const {
+    Placements placements(axes_);
+    for (std::size_t axis = 0; axis < axes_; ++axis) {
+      placements[axis] = along(axis, placement_read(input, shared_[op][axis]), input.dimensions, op);
+    }
+    return placements;
+  }
+
+  Placements passed(int op, const InputSignature& input) const {
+    Placements placements(axes_);
+    for (std::size_t axis = 0; axis < axes_; ++axis) {
+      const Placement one = placement_passed(signature(op), input, shared_[op][axis]);
+      placements[axis] = along(axis, one, input.dimensions, op);
+    }
+    return placements;
+  }
+
+  // How an operator takes its output's gradient, where the output lies so.
+  Placements of_gradient(int op, Placements value) const {
+    for (std::size_t axis = 0; axis < axes_; ++axis) {
+      value[axis] = placement_of_gradient(value[axis], shared_[op][axis]);
+    }
+    return value;
+  }
+
   // Ranks that exchange tokens for heads divide those that a tensor rank has.
   Placement along(std::size_t axis, Placement placement, const TensorDimensions& dimensions, int op) const {
     placement.last = placement.is_shard() && program_.layout.dimensions[axis].axis == Axis::heads &&
@@ -90,13 +115,6 @@ private:
     for (std::size_t axis = 0; axis < axes_; ++axis) {
       placements[axis] =
           along(axis, placement_made(signature(op), dimensions, shared_[op][axis], output), dimensions, op);
-    }
-    return placements;
-  }
-
-  static Placements without_partial(Placements placements) {
-    for (Placement& placement : placements) {
-      placement = stagecraft::without_partial(placement);
     }
     return placements;
   }
@@ -155,7 +173,7 @@ private:
   // An input as its operator uses it.
   TensorId input(int op, int index) {
     const InputSignature& input = signature(op).inputs[index];
-    const Placements needed = used(op, input.dimensions);
+    const Placements needed = read_as(op, input);
     if (input.maker >= 0) {
       return convert(program_.values[input.maker], needed);
     }
@@ -231,8 +249,8 @@ private:
   Placement agreed(int op, std::size_t axis) const {
     std::vector<Placement> needed;
     for (const auto& [reader, index] : readers_[op]) {
-      const TensorDimensions& dimensions = signature(reader).inputs[index].dimensions;
-      needed.push_back(along(axis, placement_used(dimensions, shared_[reader][axis]), dimensions, reader));
+      const InputSignature& input = signature(reader).inputs[index];
+      needed.push_back(along(axis, placement_read(input, shared_[reader][axis]), input.dimensions, reader));
     }
     return agreed_placement(needed);
   }
@@ -313,7 +331,7 @@ private:
         gradients[op][i] = last_gradient(op, static_cast<int>(i), gradient);
       }
     }
-    gradient = convert(gradient, without_partial(tensor(made_[op]).placements));
+    gradient = convert(gradient, of_gradient(op, tensor(made_[op]).placements));
     differentiate(op, gradient);
   }
 
@@ -343,7 +361,7 @@ private:
     for (std::size_t i = 0; i < signature(op).inputs.size(); ++i) {
       const InputSignature& input = signature(op).inputs[i];
       if (input.maker >= 0 && input.passes_gradient) {
-        const TensorId id = make(Role::gradient, input.maker, 0, input.dimensions, made(op, input.dimensions, false));
+        const TensorId id = make(Role::gradient, input.maker, 0, input.dimensions, passed(op, input));
         steps_->push_back({StepKind::backward_input, op, static_cast<int>(i), 0, false, for_input, id});
         arriving_[input.maker].push_back(id);
       }
@@ -370,7 +388,7 @@ private:
   // The gradient of an operator's value, placed as the value is: those that lie alike are added up before anything is
   // exchanged. That of a value which no operator reads comes from outside, as data does.
   TensorId gather_gradient(int op) {
-    const Placements wanted = without_partial(tensor(program_.values[op]).placements);
+    const Placements wanted = of_gradient(op, tensor(program_.values[op]).placements);
     const TensorDimensions& dimensions = signature(op).output;
     if (readers_[op].empty()) {
       return make(Role::gradient, op, 1, dimensions, wanted);

@@ -35,13 +35,13 @@ double LetterCosts::seconds(int op, const std::vector<int>& letters) const {
 Reading LetterCosts::reading(const OutputReader& reader, int letter) const {
   const Signature& signature = operators_[reader.op];
   const InputSignature& input = signature.inputs[reader.input];
-  Reading reading{.need = placement_used(input.dimensions, letter)};
+  Reading reading{.need = placement_read(input, letter)};
   if (has_gradient_[reader.op] != 0) {
     reading.again = signature.reads_inputs;
     reading.differentiates = input.passes_gradient;
   }
   if (reading.differentiates) {
-    reading.gradient = placement_made(signature, input.dimensions, letter, false);
+    reading.gradient = placement_passed(signature, input, letter);
   }
   return reading;
 }
@@ -56,7 +56,7 @@ double LetterCosts::exchanged(int op, const Placement& from, const Placement& to
 // What an operator reduces inside.
 double LetterCosts::inner(int op, int letter) const {
   double sum = 0;
-  if (letter != kNone && operators_[op].letters[letter].along == Along::reduce) {
+  if (is_letter(letter) && operators_[op].letters[letter].along == Along::reduce) {
     const Bytes element{row_of(Precision::fp32).bytes};
     for (const InnerReduction& reduction : operators_[op].reductions) {
       sum += exchange_seconds(CollectiveKind::all_reduce, reduction.tensor, element, times_).value;
@@ -88,16 +88,17 @@ double LetterCosts::exchanges(int op, const std::vector<int>& letters) const {
       sum += exchanged(op, kept, need);
     }
   }
+  const Placement wanted = placement_of_gradient(kept, letters[op]);
   for (const Placement& gradient : gradients) {
-    sum += exchanged(op, gradient, kept);
+    sum += exchanged(op, gradient, wanted);
   }
   if (has_gradient_[op] != 0) {
-    sum += exchanged(op, kept, without_partial(made)) + reduction(op, letters[op], kept);
+    sum += exchanged(op, wanted, placement_of_gradient(made, letters[op])) + reduction(op, letters[op], wanted);
   }
   return sum;
 }
 
-double LetterCosts::reduction(int op, int letter, const Placement& kept) const {
+double LetterCosts::reduction(int op, int letter, const Placement& gradient) const {
   const Signature& signature = operators_[op];
   double elements = 0;
   for (const ParameterSignature& parameter : signature.parameters) {
@@ -105,7 +106,7 @@ double LetterCosts::reduction(int op, int letter, const Placement& kept) const {
       continue;
     }
     const Placement made = parameter.added_last
-                               ? placement_beside(signature, parameter.dimensions, kept, Placement::Kind::partial)
+                               ? placement_beside(signature, parameter.dimensions, gradient, Placement::Kind::partial)
                                : placement_made(signature, parameter.dimensions, letter, false);
     const Placement wanted = placement_used(parameter.dimensions, letter);
     if (made != wanted && is_collective(way_between(made, wanted))) {

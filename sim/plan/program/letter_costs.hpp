@@ -42,7 +42,7 @@ public:
 private:
   double inner(int op, int letter) const;
   double exchanges(int op, const std::vector<int>& letters) const;
-  double reduction(int op, int letter, const Placement& kept) const;
+  double reduction(int op, int letter, const Placement& gradient) const; ///< of the output, as it is taken
   double exchanged(int op, const Placement& from, const Placement& to) const;
 
   const std::vector<Signature>& operators_;

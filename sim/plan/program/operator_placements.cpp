@@ -40,7 +40,7 @@ Placement shard_of(const TensorDimensions& dimensions, int dimension) {
 }
 
 Placement placement_used(const TensorDimensions& dimensions, int letter) {
-  const int dimension = letter == kNone ? -1 : dimension_of(dimensions, letter);
+  const int dimension = is_letter(letter) ? dimension_of(dimensions, letter) : -1;
   if (dimension < 0) {
     return {};
   }
@@ -51,11 +51,24 @@ Placement placement_used(const TensorDimensions& dimensions, int letter) {
 
 Placement placement_made(const Signature& signature, const TensorDimensions& dimensions, int letter, bool output) {
   Placement placement = placement_used(dimensions, letter);
-  const bool inside = output && letter != kNone && signature.letters[letter].along == Along::reduce;
-  if (letter != kNone && !placement.is_shard() && !inside) {
+  const bool inside = output && is_letter(letter) && signature.letters[letter].along == Along::reduce;
+  if ((is_letter(letter) && !placement.is_shard() && !inside) || (output && letter == kTerms)) {
     placement.kind = Kind::partial;
   }
   return placement;
+}
+
+Placement placement_read(const InputSignature& input, int letter) {
+  return letter == kTerms && input.takes_terms ? Placement{Kind::partial} : placement_used(input.dimensions, letter);
+}
+
+Placement placement_passed(const Signature& signature, const InputSignature& input, int letter) {
+  return letter == kTermsOfGradient && input.takes_terms ? Placement{Kind::partial}
+                                                         : placement_made(signature, input.dimensions, letter, false);
+}
+
+Placement placement_of_gradient(const Placement& value, int letter) {
+  return letter == kTermsOfGradient ? Placement{Kind::partial} : without_partial(value);
 }
 
 Placement without_partial(const Placement& placement) { return placement.is_partial() ? Placement{} : placement; }
@@ -76,6 +89,9 @@ Placement placement_beside(const Signature& signature, const TensorDimensions& d
 }
 
 StepKind way_between(const Placement& from, const Placement& to) {
+  if (to.is_partial()) {
+    return StepKind::take_part;
+  }
   if (from.is_partial()) {
     return to.is_shard() ? StepKind::reduce_scatter : StepKind::all_reduce;
   }

@@ -17,6 +17,13 @@ Placement placement_used(const TensorDimensions& dimensions, int letter);
 /// except for an `output` of an operator that reduces over the letter inside.
 Placement placement_made(const Signature& signature, const TensorDimensions& dimensions, int letter, bool output);
 
+/// The same of an input, which may be read as terms of a sum, and of the gradient that is passed back to it.
+Placement placement_read(const InputSignature& input, int letter);
+Placement placement_passed(const Signature& signature, const InputSignature& input, int letter);
+
+/// How an operator takes the gradient of its output: as the value lies, unless it works on terms of it.
+Placement placement_of_gradient(const Placement& value, int letter);
+
 /// Gradients of what is whole are whole, of what is a term of a sum too.
 Placement without_partial(const Placement& placement);
 

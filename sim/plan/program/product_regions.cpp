@@ -124,6 +124,37 @@ std::optional<Region> region_after(int product, const std::vector<Signature>& op
                                                                                                  : std::nullopt;
 }
 
+std::set<int> share_terms_of_rows(const Region& region, const std::vector<Signature>& operators,
+                                  const std::vector<std::vector<OutputReader>>& readers, std::vector<int>& letters) {
+  const auto takes_terms = [&](const OutputReader& reader) {
+    return operators[reader.op].inputs[reader.input].takes_terms;
+  };
+  std::set<int> routers;
+  for (const int op : region.first) {
+    const auto& inputs = operators[op].inputs;
+    if (inputs.size() < 2 || inputs[1].passes_gradient) {
+      continue; // no product of experts
+    }
+    if (const int router = inputs[1].maker; router >= 0 && !operators[router].parameters.empty()) {
+      routers.insert(router);
+    }
+    const int rows = inputs[0].maker;
+    if (rows >= 0 && takes_terms({rows, 0}) &&
+        std::all_of(readers[rows].begin(), readers[rows].end(),
+                    [&](const OutputReader& reader) { return region.first.count(reader.op) > 0; })) {
+      letters[rows] = kTermsOfGradient;
+    }
+  }
+  for (const int op : region.last) {
+    if (std::all_of(readers[op].begin(), readers[op].end(), takes_terms)) {
+      for (const OutputReader& reader : readers[op]) {
+        letters[reader.op] = kTerms;
+      }
+    }
+  }
+  return routers;
+}
+
 void share_region(const Region& region, const std::vector<Signature>& operators, std::vector<int>& letters) {
   for (const int op : region.first) {
     letters[op] = feature_letter(operators[op]);

@@ -43,6 +43,11 @@ std::optional<Region> region_after(int product, const std::vector<Signature>& op
                                    const std::vector<std::vector<OutputReader>>& readers,
                                    const std::function<bool(int)>& free);
 
+/// Where a region is a mixture's: what makes the rows that its first products read works on terms of their gradient,
+/// and what combines the rows that its last ones make on terms of rows (kTermsOfGradient, kTerms). Returns the routers.
+std::set<int> share_terms_of_rows(const Region& region, const std::vector<Signature>& operators,
+                                  const std::vector<std::vector<OutputReader>>& readers, std::vector<int>& letters);
+
 /// Shares a region: the first products by outputs, the last by inputs, and what is between by what the first make.
 void share_region(const Region& region, const std::vector<Signature>& operators, std::vector<int>& letters);
 

@@ -39,7 +39,9 @@ enum class StepKind {
   reduce_scatter,
   all_gather,
   all_to_all,
-  take_part ///< keeps its own part of what it has whole: nothing is exchanged
+  /// Nothing is exchanged: a rank keeps its own part of what it has whole; or makes a term of a sum of what it has: of
+  /// a part with zeros elsewhere, of what all have on the first rank alone.
+  take_part
 };
 constexpr bool is_collective(StepKind kind) { return kind >= StepKind::all_reduce && kind <= StepKind::all_to_all; }
 

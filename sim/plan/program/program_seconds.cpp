@@ -30,7 +30,7 @@ double elements_of(const TensorDimensions& dimensions) {
 }
 
 Shard shard_of_operator(const Signature& signature, int letter, int degree) {
-  if (letter == kNone) {
+  if (!is_letter(letter)) {
     return {};
   }
   const auto part = [&](const TensorDimensions& dimensions) {

@@ -44,6 +44,9 @@ private:
     const auto free = [this](int op) { return letter(op) == kNone; };
     const std::optional<Region> region = region_after(product, operators_, readers_, free);
     if (region) {
+      if (rule_.gathers_tokens) {
+        share_terms_of_rows(*region, operators_, readers_, chosen_.letters);
+      }
       share_region(*region, operators_, chosen_.letters);
     } else if (rule_.alone) {
       share_alone(product);

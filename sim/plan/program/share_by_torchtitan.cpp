@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <string>
 
 #include "sim/plan/program/product_regions.hpp"
 #include "sim/plan/program/shared_letters.hpp"
@@ -13,15 +12,12 @@ namespace {
 // What the ranks of a tensor axis share.
 class TorchTitanAxis {
 public:
-  TorchTitanAxis(const std::vector<Signature>& operators, int ranks, const TorchTitanRule& rule)
-      : operators_(operators), ranks_(ranks), rule_(rule), readers_(readers_of(operators)) {
+  TorchTitanAxis(const std::vector<Signature>& operators, const TorchTitanRule& rule)
+      : operators_(operators), rule_(rule), readers_(readers_of(operators)) {
     chosen_.letters.assign(operators.size(), kNone);
   }
 
-  std::variant<AxisLetters, Infeasible> share() {
-    if (std::optional<Infeasible> reason = mixture_defect()) {
-      return *std::move(reason);
-    }
+  AxisLetters share() {
     const auto free = [this](int op) { return letter(op) == kNone; };
     for (int op = 0; op < count(); ++op) {
       if (is_look_up(operators_[op])) { // RowwiseParallel: words
@@ -29,6 +25,9 @@ public:
         chosen_.padded.insert(op);
       } else if (is_product(operators_[op]) && free(op)) {
         if (std::optional<Region> region = region_after(op, operators_, readers_, free)) {
+          if (!rule_.experts_by_token) { // apply_moe_ep_tp(), moe_sharding.py; routers are NoParallel
+            whole_.merge(share_terms_of_rows(*region, operators_, readers_, chosen_.letters));
+          }
           share_products(*std::move(region));
         } else {
           whole_.insert(op); // NoParallel
@@ -44,20 +43,6 @@ public:
 private:
   int count() const { return static_cast<int>(operators_.size()); }
   int& letter(int op) { return chosen_.letters[op]; }
-
-  // apply_moe_ep_tp(): every rank makes all rows from gathered tokens, and terms of rows are combined to terms of
-  // tokens before anything is added up. No signature says that an operator may work on terms.
-  std::optional<Infeasible> mixture_defect() const {
-    for (int op = 0; op < count() && ranks_ > 1; ++op) {
-      const auto& inputs = operators_[op].inputs;
-      if (std::any_of(inputs.begin(), inputs.end(), [](const auto& input) { return !input.passes_gradient; })) {
-        return Infeasible{"operator " + std::to_string(op) +
-                          " works on rows of experts, which the rule of TorchTitan combines as terms of sums; that is "
-                          "not modelled"};
-      }
-    }
-    return std::nullopt;
-  }
 
   // ColwiseParallel for the first, RowwiseParallel for the last. Without a parallel loss the logits are gathered, and
   // what reads them works on all of them.
@@ -92,7 +77,6 @@ private:
   }
 
   const std::vector<Signature>& operators_;
-  int ranks_;
   const TorchTitanRule& rule_;
   std::vector<std::vector<OutputReader>> readers_;
   AxisLetters chosen_;
@@ -103,8 +87,7 @@ private:
 
 std::variant<SharedLetters, Infeasible> share_by_torchtitan(const std::vector<Signature>& operators,
                                                             const Layout& layout, const TorchTitanRule& rule) {
-  return share_axes(operators, layout, "TorchTitan",
-                    [&](int ranks) { return TorchTitanAxis(operators, ranks, rule).share(); });
+  return share_axes(operators, layout, "TorchTitan", [&](int) { return TorchTitanAxis(operators, rule).share(); });
 }
 
 } // namespace stagecraft

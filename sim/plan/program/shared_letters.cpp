@@ -46,7 +46,7 @@ std::optional<Infeasible> sharing_defect(const std::vector<Signature>& operators
                                          const SharedLetters& shared, std::size_t axis, const std::set<int>& padded) {
   const Layout::Dimension& dimension = layout.dimensions[axis];
   for (int op = 0; op < static_cast<int>(operators.size()); ++op) {
-    if (dimension.size == 1 || shared[op][axis] == kNone) {
+    if (dimension.size == 1 || !is_letter(shared[op][axis])) {
       continue;
     }
     const Letter& letter = operators[op].letters[shared[op][axis]];

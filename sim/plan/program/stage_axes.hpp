@@ -16,8 +16,11 @@ struct StageAxes {
   TensorRule rule = TensorRule::megatron;
   Context context{};
   Experts experts{};
+  bool gathers_tokens = false; ///< ranks that share experts, or parts of them, gather tokens and make rows of these
   bool operator==(const StageAxes&) const = default;
 
+  /// Ranks of a tensor group have parts of every expert.
+  bool shares_each_expert() const { return experts.ranks == 1 || experts.tensor > 1; }
   /// Whether no rank shares an operator with another.
   bool alone() const { return degree == 1 && context.ranks == 1 && experts.ranks == 1; }
   /// Replicas, context ranks counted as such, whose ranks share experts.

@@ -115,8 +115,44 @@ private:
   CutStage made_;
 };
 
-SharedLetters search(const CutStage& cut, const std::vector<OperatorId>& stage, const Layout& layout,
-                     const StageAxes& axes, const StepTimes& times) {
+// What the other axes leave of each letter for the tensor axis to share.
+std::vector<Signature> left_by_others(std::vector<Signature> operators, const Layout& layout,
+                                      const SharedLetters& shared) {
+  for (std::size_t op = 0; op < operators.size(); ++op) {
+    for (std::size_t axis = 0; axis + 1 < layout.dimensions.size(); ++axis) {
+      if (const int letter = shared[op][axis]; is_letter(letter)) {
+        std::int64_t& pieces = operators[op].letters[letter].pieces;
+        pieces = pieces > 0 ? std::max<std::int64_t>(1, pieces / layout.dimensions[axis].size) : 0;
+      }
+    }
+  }
+  return operators;
+}
+
+// Whether an operator chooses experts, or reads choices.
+std::vector<char> is_of_mixture(const std::vector<Signature>& operators) {
+  std::vector<char> is(operators.size(), 0);
+  for (std::size_t op = 0; op < operators.size(); ++op) {
+    for (const InputSignature& input : operators[op].inputs) {
+      if (!input.passes_gradient) {
+        is[op] = 1;
+        is[static_cast<std::size_t>(std::max(0, input.maker))] |= input.maker >= 0 ? 1 : 0;
+      }
+    }
+  }
+  return is;
+}
+
+// Searched for along the tensor axis alone; the others share by rule what is theirs. Where tensor ranks have experts of
+// their own, each routes its own tokens, as by Megatron-LM's rule.
+std::variant<SharedLetters, Infeasible> search(const CutStage& cut, const std::vector<OperatorId>& stage,
+                                               const Layout& layout, const StageAxes& axes, const StepTimes& times) {
+  const auto none = [&](int) { return AxisLetters{std::vector<int>(cut.operators.size(), kNone), {}}; };
+  auto others = share_axes(cut.operators, layout, "the search", none);
+  if (std::holds_alternative<Infeasible>(others)) {
+    return others;
+  }
+  SharedLetters shared = std::get<SharedLetters>(std::move(others));
   SearchRule rule{.sequence = axes.sequence};
   for (int op = 0; op < static_cast<int>(cut.operators.size()); ++op) {
     rule.borders.push_back(cut.is_border(op) ? 1 : 0);
@@ -125,25 +161,36 @@ SharedLetters search(const CutStage& cut, const std::vector<OperatorId>& stage, 
   of_cut.computation = [&](int op, const Shard& shard) {
     return cut.is_border(op) ? Seconds{0} : times.computation(stage[cut.position[op]], shard);
   };
-  return share_by_search(cut.operators, layout, rule, of_cut).shared;
+  const FoundLetters found = share_by_search(left_by_others(cut.operators, layout, shared),
+                                             make_layout({{Axis::tensor, axes.degree}}), rule, of_cut);
+  const bool own_experts = axes.degree > 1 && !axes.shares_each_expert();
+  const auto by_rule = own_experts ? share_by_megatron(cut.operators, layout, {axes.sequence, true, true})
+                                   : std::variant<SharedLetters, Infeasible>{SharedLetters{}};
+  if (std::holds_alternative<Infeasible>(by_rule)) {
+    return by_rule;
+  }
+  const std::vector<char> of_mixture = is_of_mixture(cut.operators);
+  for (std::size_t op = 0; op < shared.size(); ++op) {
+    shared[op].back() =
+        own_experts && of_mixture[op] != 0 ? std::get<SharedLetters>(by_rule)[op].back() : found.shared[op].front();
+  }
+  return shared;
 }
 
 std::variant<SharedLetters, Infeasible> share(const CutStage& cut, const std::vector<OperatorId>& stage,
                                               const Layout& layout, const StageAxes& axes, const StepTimes& times) {
   switch (axes.rule) {
   case TensorRule::torchtitan:
-    return share_by_torchtitan(cut.operators, layout, {.sequence = axes.sequence});
   case TensorRule::torchtitan_whole_loss:
-    return share_by_torchtitan(cut.operators, layout, {.sequence = axes.sequence, .loss_parallel = false});
+    return share_by_torchtitan(cut.operators, layout,
+                               {.sequence = axes.sequence,
+                                .loss_parallel = axes.rule == TensorRule::torchtitan,
+                                .experts_by_token = !axes.shares_each_expert()});
   case TensorRule::search:
-    if (axes.context.ranks * axes.experts.ranks > 1) {
-      return Infeasible{
-          "the search for what a tensor group shares knows neither a context nor an expert axis; allowed: "
-          "a framework's rule"};
-    }
     return search(cut, stage, layout, axes, times);
   default:
-    return share_by_megatron(cut.operators, layout, {axes.sequence, true, true});
+    return share_by_megatron(cut.operators, layout,
+                             {axes.sequence, true, true, axes.gathers_tokens && axes.shares_each_expert()});
   }
 }
 

@@ -55,7 +55,8 @@ DispatchTraffics::DispatchTraffics(const Problem& problem, const Stage& stage) :
     if (one.routing && one.signature && one.signature->inputs.size() > 1) { // it makes rows of tokens
       routing_ = routing_of(problem, op);
       const auto width = static_cast<double>(one.signature->output.back().size());
-      const double parts = stage.experts.tensor; // ranks of a tensor group have parts of each token
+      // Ranks of a tensor group have parts of each token, or by TorchTitan's rule all of it.
+      const double parts = stage.tensor_rule == TensorRule::megatron ? stage.experts.tensor : 1;
       of_token_.dispatched = Bytes{width / parts * dispatcher.dispatch_bytes(problem.training.precision)};
       of_token_.combined = Bytes{width / parts * row_of(problem.training.precision).bytes};
       of_token_.processors = dispatcher.processors;

@@ -39,6 +39,23 @@ bool runs_by_unit(const Training& training, const Stage& stage) {
          (offload.gradients && training.sharding.zero >= Zero::gradients);
 }
 
+// The part that is sent of weights of which parts are.
+double part_of_both(Bytes one, double part_of_one, Bytes other, double part_of_other) {
+  const Bytes sum = one + other;
+  return part_of_one == part_of_other || sum.value == 0 ? part_of_one
+                                                        : (one * part_of_one + other * part_of_other) / sum;
+}
+
+// What a unit gathers and reduces counts with what another does.
+void add_bytes(const ShardUnit& from, ShardUnit& to) {
+  to.gathered = {part_of_both(to.weights, to.gathered.dense, from.weights, from.gathered.dense),
+                 part_of_both(to.expert_weights, to.gathered.experts, from.expert_weights, from.gathered.experts)};
+  to.weights += from.weights;
+  to.gradients += from.gradients;
+  to.expert_weights += from.expert_weights;
+  to.expert_gradients += from.expert_gradients;
+}
+
 // The same where units stay apart, since each leaves its activations: the first of those that count together gathers
 // and reduces for all.
 void fill_first_of_buckets(std::vector<ShardUnit>& units, Bytes bucket) {
@@ -46,12 +63,16 @@ void fill_first_of_buckets(std::vector<ShardUnit>& units, Bytes bucket) {
     if (bucket.value > 0 && units[at].all_gradients() >= bucket) {
       continue;
     }
-    ShardUnit &from = units[at], &to = units[at - 1];
-    to.weights += std::exchange(from.weights, Bytes{0});
-    to.gradients += std::exchange(from.gradients, Bytes{0});
-    to.expert_weights += std::exchange(from.expert_weights, Bytes{0});
-    to.expert_gradients += std::exchange(from.expert_gradients, Bytes{0});
+    ShardUnit& from = units[at];
+    add_bytes(from, units[at - 1]);
+    from.weights = from.gradients = from.expert_weights = from.expert_gradients = Bytes{0};
   }
+}
+
+// Bytes of a weight in 8 bits with its part of a scale: block by block there is one of 4 B for 128 x 128.
+double fp8_weight_bytes(Precision products) {
+  constexpr double kBlock = 128;
+  return products == Precision::fp8_block ? 1 + 4 / (kBlock * kBlock) : row_of(products).bytes;
 }
 
 // The part of the bytes of an operator's weights that is gathered.
@@ -60,11 +81,35 @@ double sent_part(const Training& training, const Operator& op, double stored) {
   case QuantizedWeights::int8:
     return kInt8Bytes / stored;
   case QuantizedWeights::fp8:
-    return op.products && training.fp8->products ? row_of(*training.fp8->products).bytes / stored : 1;
+    return op.products && training.fp8->products ? fp8_weight_bytes(*training.fp8->products) / stored : 1;
   default:
     return 1;
   }
 }
+
+// The parts that are sent of weights of several operators.
+class GatheredSum {
+public:
+  explicit GatheredSum(const Problem& problem) : problem_(problem), stored_(parameter_bytes(problem.training).weight) {}
+
+  // Frozen weights that are held in 8 bits alone are sent as they are.
+  void add(const Operator& op, bool of_experts, Bytes trained, Bytes frozen) {
+    Of& of = of_experts ? experts_ : dense_;
+    const double part = sent_part(problem_.training, op, stored_);
+    of.all += trained + frozen;
+    of.sent += trained * part + frozen * (problem_.training.fp8_weights && op.products ? 1 : part);
+  }
+  GatheredPart part() const { return {dense_.part(), experts_.part()}; }
+
+private:
+  struct Of {
+    Bytes all, sent;
+    double part() const { return all.value > 0 ? sent / all : 1; }
+  };
+  const Problem& problem_;
+  double stored_; // bytes of a weight
+  Of dense_, experts_;
+};
 
 // Marks the numbered blocks whose activations are left to the host.
 void leave_activations(const Problem& problem, const Stage& stage, const TensorSplit& split,
@@ -92,10 +137,7 @@ std::vector<ShardUnit> fill_buckets(const std::vector<ShardUnit>& units, Bytes b
       filled.push_back(*unit);
     } else {
       filled.back().begin = unit->begin;
-      filled.back().weights += unit->weights;
-      filled.back().gradients += unit->gradients;
-      filled.back().expert_weights += unit->expert_weights;
-      filled.back().expert_gradients += unit->expert_gradients;
+      add_bytes(*unit, filled.back());
     }
   }
   std::reverse(filled.begin(), filled.end());
@@ -113,6 +155,14 @@ std::vector<double> parts_of(const std::vector<ShardUnit>& units, const std::vec
     parts.push_back(all > 0 && std::isfinite(all) ? own / all : 1 / static_cast<double>(units.size()));
   }
   return parts;
+}
+
+// What a replica holds of a unit's weights between their gather and when it gives them up: 8 bits as they come, where
+// products multiply these.
+Bytes held_while_gathered(const Sharding& sharding, const ShardUnit& unit) {
+  return sharding.quantized_weights == QuantizedWeights::fp8
+             ? unit.weights * unit.gathered.dense + unit.expert_weights * unit.gathered.experts
+             : unit.all_weights();
 }
 
 // The most that so many units in a row have of something.
@@ -134,6 +184,20 @@ bool shares_by_unit(const Training& training, const Stage& stage) {
   return training.sharding.by_unit() && stage.replicas() > 1;
 }
 
+GatheredPart gathered_part(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  if (problem.training.sharding.quantized_weights == QuantizedWeights::none) {
+    return {};
+  }
+  const double each = parameter_bytes(problem.training).weight;
+  GatheredSum sum(problem);
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    const Operator& op = problem.model.operators[stage.operators[at]];
+    const RankShare& part = split.operators[at];
+    sum.add(op, part.of_experts, Bytes{op.parameters * part.parameters * each}, Bytes{0});
+  }
+  return sum.part();
+}
+
 std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, const TensorSplit& split) {
   const Sharding& sharding = problem.training.sharding;
   if (!runs_by_unit(problem.training, stage)) {
@@ -142,31 +206,32 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
   const ParameterBytes each = parameter_bytes(problem.training);
   const std::vector<int> blocks = numbers_of_blocks(problem.model);
   std::vector<ShardUnit> units;
-  std::vector<Bytes> sent; // [unit]: of its weights
+  std::vector<GatheredSum> sent; // [unit]
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
     const OperatorId op = stage.operators[at];
     const Operator& what = problem.model.operators[op];
     const double parameters = what.parameters * split.operators[at].parameters;
-    // Frozen weights are gathered where weights are shared; else every replica has them all the time.
-    const Bytes frozen = sharding.zero == Zero::weights
-                             ? Bytes{what.resident_bytes} * split.operators[at].resident(stage.tensor_parallel)
-                             : Bytes{0};
+    // Frozen weights are gathered where weights are shared; else every replica has them all the time. Copies in 8 bits
+    // of what is gathered are made by each replica.
+    const Bytes held{std::min(what.resident_bytes, what.frozen * each.weight)};
+    const Bytes frozen =
+        sharding.zero == Zero::weights ? held * split.operators[at].resident(stage.tensor_parallel) : Bytes{0};
     const bool begins =
         blocks.empty() ? parameters > 0 || frozen.value > 0 : at == 0 || blocks[op] != blocks[stage.operators[at - 1]];
     if (units.empty() || (begins && (!blocks.empty() || units.back().all_weights().value > 0))) {
       units.push_back({at, at, Bytes{0}, Bytes{0}});
-      sent.emplace_back();
+      sent.emplace_back(problem);
     }
     ShardUnit& unit = units.back();
     unit.end = at + 1;
     const bool of_experts = split.operators[at].of_experts;
-    const Bytes weights = Bytes{parameters * each.weight} + frozen;
-    (of_experts ? unit.expert_weights : unit.weights) += weights;
+    const Bytes trained{parameters * each.weight};
+    (of_experts ? unit.expert_weights : unit.weights) += trained + frozen;
     (of_experts ? unit.expert_gradients : unit.gradients) += Bytes{parameters * each.gradient};
-    sent.back() += weights * sent_part(problem.training, what, each.weight);
+    sent.back().add(what, of_experts, trained, frozen);
   }
   for (std::size_t u = 0; u < units.size(); ++u) {
-    units[u].gathered = units[u].all_weights().value > 0 ? sent[u] / units[u].all_weights() : 1;
+    units[u].gathered = sent[u].part();
     units[u].reduced = sharding.quantized_gradients ? kInt4Bytes / each.gradient : 1;
   }
   if (problem.training.offload.activations > 0) {
@@ -240,7 +305,7 @@ Bytes unit_buffers(const Training& training, const Stage& stage, const std::vect
   Bytes buffers;
   if (sharding.parts_weights() && (several || training.offload.parameters)) {
     buffers += most_in_a_row(units, static_cast<std::size_t>(sharding.prefetch) + 1,
-                             [](const ShardUnit& unit) { return unit.all_weights(); });
+                             [&](const ShardUnit& unit) { return held_while_gathered(sharding, unit); });
   }
   if (sharding.parts_gradients() && (several || training.offload.gradients)) {
     buffers += most_in_a_row(units, 2, [](const ShardUnit& unit) { return unit.all_gradients(); });

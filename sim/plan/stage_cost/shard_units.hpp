@@ -11,6 +11,15 @@
 
 namespace stagecraft {
 
+/// The part of weights' bytes that is sent where replicas gather them, made smaller before.
+struct GatheredPart {
+  double dense = 1, experts = 1; ///< of weights that all replicas have alike, of those of experts that ranks share
+  double of(bool experts_alone) const { return experts_alone ? experts : dense; }
+};
+
+/// The same of all weights of a stage.
+GatheredPart gathered_part(const Problem& problem, const Stage& stage, const TensorSplit& split);
+
 /// Operators of a stage that follow one another. The bytes are those of a device's shard, of all replicas' parts
 /// together.
 struct ShardUnit {
@@ -19,8 +28,8 @@ struct ShardUnit {
   Bytes gradients;                ///< reduced
   /// The same of experts that ranks share, among the replicas that have the same ones.
   Bytes expert_weights{}, expert_gradients{};
-  double gathered = 1; ///< the part of the weights' bytes that is sent, where they are made smaller before
-  double reduced = 1;  ///< the same of gradients
+  GatheredPart gathered{};
+  double reduced = 1; ///< the part of gradients' bytes that is sent
   /// Activations of a whole micro-batch that are left to the host from forward until backward, and the part of them
   /// that is kept only for recompute to read.
   Bytes stash{}, stash_read_again{};

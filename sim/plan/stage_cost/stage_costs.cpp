@@ -328,20 +328,6 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
   return buckets;
 }
 
-// Time of casting the stage's weights, once an iteration: each device has its shards, whoever steps them.
-Seconds weight_cast_time(const Problem& problem, const Stage& stage, const TensorSplit& split, const DeviceType& type) {
-  const Fp8Row& recipe = *problem.training.fp8;
-  Seconds sum;
-  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
-    const Operator& op = problem.model.operators[stage.operators[i]];
-    if (op.products && op.parameters > 0) {
-      const Bytes moved{recipe.cast_bytes * op.parameters * split.operators[i].parameters};
-      sum += recipe.casts * type.launch_overhead + moved / type.memory_bandwidth;
-    }
-  }
-  return sum;
-}
-
 enum class Figures { all, memory };
 
 int sharing_replicas(const Training& training, const Stage& stage) {
@@ -352,6 +338,27 @@ int sharing_replicas(const Training& training, const Stage& stage) {
 // Those that share what belongs to experts: of as many only those that have the same ones.
 int sharing_experts(const Training& training, const Stage& stage) {
   return std::max(1, sharing_replicas(training, stage) / stage.axes().expert_replicas());
+}
+
+// Time of casting the stage's weights, once an iteration: each device has its shards, whoever steps them. Where
+// replicas gather 8 bits, each casts its part, and transposes what the others have cast.
+Seconds weight_cast_time(const Problem& problem, const Stage& stage, const TensorSplit& split, const DeviceType& type) {
+  const Training& training = problem.training;
+  const Fp8Row& recipe = *training.fp8;
+  const bool gathers = training.sharding.quantized_weights == QuantizedWeights::fp8 && stage.replicas() > 1;
+  Seconds sum;
+  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
+    const Operator& op = problem.model.operators[stage.operators[i]];
+    if (op.products && op.parameters > 0) {
+      const RankShare& share = split.operators[i];
+      const int sharing = share.of_experts ? sharing_experts(training, stage) : sharing_replicas(training, stage);
+      const double own = gathers ? 1.0 / sharing : 1;
+      const double each = recipe.cast_bytes * own + recipe.transposed * (1 - own);
+      const Bytes moved{each * op.parameters * share.parameters};
+      sum += recipe.casts * type.launch_overhead + moved / type.memory_bandwidth;
+    }
+  }
+  return sum;
 }
 
 // What a replica has of that which replicas share, to the part that stage_memory() counts on: of what it holds of dense
@@ -486,9 +493,9 @@ std::vector<UnitKernels> unit_kernels(const Problem& problem, const Stage& stage
     UnitKernels& made = kernels.emplace_back();
     const Bytes stored = unit.all_weights();
     if (weights && stored.value > 0) {
-      made.before_gather = kernel(stored * ((1 + unit.gathered) / sharing));
-      made.before_second_gather = kernel(stored * ((1 + unit.gathered) / std::max(1, sharding.secondary)));
-      made.after_gather = kernel(stored * (1 + unit.gathered));
+      made.before_gather = kernel(stored * ((1 + unit.gathered.dense) / sharing));
+      made.before_second_gather = kernel(stored * ((1 + unit.gathered.dense) / std::max(1, sharding.secondary)));
+      made.after_gather = kernel(stored * (1 + unit.gathered.dense));
     }
     const Bytes full = unit.all_gradients(), sent = full * unit.reduced;
     if (sharding.quantized_gradients && full.value > 0) {
@@ -554,6 +561,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
   const double steps = held.parameters * part_of_shared(problem.training, stage, held);
   cost.units = shard_units(problem, stage, split);
   cost.only_offloads = !shares_by_unit(problem.training, stage);
+  cost.gathered = gathered_part(problem, stage, split);
   const bool by_unit = copies_gradients_by_unit(problem.training.offload, problem.training.sharding, cost);
   if (stage.replicas() > 1) {
     cost.zero = problem.training.sharding.zero;
@@ -637,6 +645,11 @@ std::vector<double> TensorGroup::parts_of(const std::vector<GradientBucket>& buc
 Bytes expert_weights(const StageCost& cost) {
   const Bytes all = cost.gradients + cost.expert_gradients;
   return all.value > 0 ? cost.replicas.front().memory.weights * (cost.expert_gradients / all) : Bytes{0};
+}
+
+Bytes gathered_after_step(const StageCost& cost, bool of_experts) {
+  const Bytes experts = expert_weights(cost);
+  return (of_experts ? experts : cost.replicas.front().memory.weights - experts) * cost.gathered.of(of_experts);
 }
 
 std::vector<std::vector<std::size_t>> expert_groups(const StageCost& cost, std::size_t rank) {

@@ -87,6 +87,7 @@ struct StageCost {
   std::vector<ShardUnit> units; ///< what is gathered, reduced or left to the host by itself; empty: nothing is
   std::vector<UnitKernels> kernels; ///< [unit]; empty: what is sent is not made smaller
   bool only_offloads = false;       ///< units have nothing to gather or to reduce together
+  GatheredPart gathered{};          ///< of weights that are gathered after the step, all at once
   UnitParts unit_parts;             ///< of the first device's passes
   Zero zero = Zero::none;           ///< what replicas share, if there are any
   int sharing = 1;                  ///< replicas that share it
@@ -109,6 +110,9 @@ struct StageCost {
 
 /// The part of a replica's weights that belongs to experts, as their gradients are of all.
 Bytes expert_weights(const StageCost& cost);
+
+/// What replicas gather after the step, all at once: of experts that ranks share, or of all else.
+Bytes gathered_after_step(const StageCost& cost, bool of_experts);
 
 /// The places, among a stage's devices, of those of a rank that have the same experts, for each part of the experts.
 std::vector<std::vector<std::size_t>> expert_groups(const StageCost& cost, std::size_t rank);

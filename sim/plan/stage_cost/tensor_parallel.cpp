@@ -42,7 +42,7 @@ public:
 
 private:
   int tensor_letter(int op) const { return stage_.shared[op][tensor_]; }
-  bool is_shared(int op) const { return tensor_letter(op) != kNone; }
+  bool is_shared(int op) const { return is_letter(tensor_letter(op)); }
   Axis axis_of(std::size_t dimension) const { return program_.layout.dimensions[dimension].axis; }
 
   // The part that a rank reads or writes of a tensor with these dimensions: its own, or all.
@@ -90,7 +90,7 @@ private:
   bool shares_experts(int op) const {
     for (std::size_t i = 0; i < stage_.of_experts.size(); ++i) {
       const int letter = stage_.shared[op][i];
-      if (stage_.of_experts[i] != 0 && letter != kNone && program_.operators[op].letters[letter].name == kExperts) {
+      if (stage_.of_experts[i] != 0 && is_letter(letter) && program_.operators[op].letters[letter].name == kExperts) {
         return !program_.operators[op].parameters.empty();
       }
     }
@@ -217,10 +217,13 @@ private:
 
   // Every rank brings the rows of its tokens, as many as one has, and one gets those of the most popular experts. Where
   // a token is sent once to each rank, it brings its tokens: how often they are sent follows from where the ranks are.
+  // Where all ranks get all tokens, these are gathered, with which experts each chose and what each expert's result
+  // weighs, and what the ranks have of their results is added up.
   Exchange to_experts(const Step& step) const {
     const TensorId moved = step.reads.front();
     const ProgramTensor& tensor = program_.tensors[moved];
-    const bool parts = axes_.experts.tensor > 1; // a tensor group's ranks have parts of each row
+    // Ranks of a tensor group have parts of each row, unless they make rows of all tokens.
+    const bool parts = axes_.experts.tensor > 1;
     const bool away = program_.tensors[step.writes].placements[step.dimension].sorted;
     const Precision precision = problem_.training.precision;
     const double bytes =
@@ -230,14 +233,23 @@ private:
       const Bytes whole{elements * problem_.samples * bytes};
       return Exchange{kind, whole * groups, Exchange::When::before, Axis::experts};
     };
+    const TensorDimensions& choices =
+        are_rows(tensor) ? program_.operators[tensor.op].inputs[1].dimensions : tensor.dimensions;
+    const double tokens = elements_of(choices) / static_cast<double>(choices.back().size());
     if (sends_once()) {
-      const TensorDimensions& choices = program_.operators[tensor.op].inputs[1].dimensions;
-      const double tokens = elements_of(choices) / static_cast<double>(choices.back().size());
       return exchange(away ? CollectiveKind::dispatch : CollectiveKind::combine,
                       tokens * static_cast<double>(tensor.dimensions.back().size()));
     }
+    const auto routing = routing_of(problem_, operators_[stage_.position[tensor.op]]);
+    if (axes_.gathers_tokens) {
+      const double all = routing ? routing->experts : static_cast<double>(choices.back().size());
+      const double map = away ? 1 / bytes : 0; // of a byte: which experts a token chose
+      return exchange(away ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter,
+                      are_rows(tensor) ? tokens * static_cast<double>(tensor.dimensions.back().size())
+                                       : tokens * all * (1 + map));
+    }
     double heaviest = 1;
-    if (const auto routing = routing_of(problem_, operators_[stage_.position[tensor.op]])) {
+    if (routing) {
       const std::vector<double> loads = expert_loads(*routing, axes_.experts.ranks);
       heaviest = *std::max_element(loads.begin(), loads.end());
     }
@@ -353,6 +365,7 @@ std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, cons
     return TensorSplit{std::vector<RankShare>(stage.size()), 1};
   }
   StageAxes as = axes;
+  as.gathers_tokens = problem.training.dispatcher.kind == DispatcherKind::allgather;
   if (is_measured(problem, stage, axes.degree)) { // times are as measured, whatever was shared
     as.rule = TensorRule::megatron;
   }
@@ -361,7 +374,7 @@ std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, cons
     return *reason;
   }
   const bool beside = problem.training.exchange_beside && as.rule == TensorRule::megatron; // PyTorch's tensors wait
-  TensorSplit split = ShareReader(problem, stage, std::get<StageProgram>(program), axes, beside).read();
+  TensorSplit split = ShareReader(problem, stage, std::get<StageProgram>(program), as, beside).read();
   for (std::size_t at = 0; at < stage.size(); ++at) {
     const Configuration* measured = find_configuration(problem.model, stage[at], axes.degree, false);
     if (measured != nullptr) {

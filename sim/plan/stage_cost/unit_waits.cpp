@@ -195,16 +195,17 @@ public:
     const ShardUnit& unit = cost_.units[at];
     const UnitKernels kernels = cost_.kernels.empty() ? UnitKernels{} : cost_.kernels[at];
     if (cost_.shares_units()) {
-      seconds.gather = gather_.of(unit.weights * unit.gathered) + kernels.before_gather;
+      seconds.gather = gather_.of(unit.weights * unit.gathered.dense) + kernels.before_gather;
       seconds.reduce = reduced(unit, kernels);
       if (sharding_.secondary > 0) {
-        seconds.gather_again = gather_again_.of(unit.weights * unit.gathered) + kernels.before_second_gather;
+        seconds.gather_again = gather_again_.of(unit.weights * unit.gathered.dense) + kernels.before_second_gather;
       }
       seconds.dequantize = kernels.after_gather;
     }
     if (apart_ > 1 && unit.expert_weights.value > 0) { // after those of all
-      seconds.gather += gather_experts_.of(unit.expert_weights);
-      seconds.reduce += reduce_experts_.of(unit.expert_gradients);
+      seconds.gather += gather_experts_.of(unit.expert_weights * unit.gathered.experts);
+      seconds.reduce +=
+          reduce_experts_.of(unit.expert_gradients) + over_groups(unit.expert_gradients, of_same_experts());
     }
     if (slowest.host != nullptr) {
       add_copies(seconds, unit, slowest);
@@ -212,8 +213,14 @@ public:
   }
 
 private:
-  std::vector<DeviceId> alike(const Stage& stage) const {
-    return devices_at(stage, 0, apart_, std::max<std::size_t>(1, sharing_ / apart_));
+  // Replicas of a group that shares which have the same experts.
+  std::size_t of_same_experts() const { return std::max<std::size_t>(1, sharing_ / apart_); }
+
+  std::vector<DeviceId> alike(const Stage& stage) const { return devices_at(stage, 0, apart_, of_same_experts()); }
+
+  // Several groups hold the same: each of so many members' parts is added up over them.
+  Seconds over_groups(Bytes gradients, std::size_t members) const {
+    return groups_ > 1 ? over_.of(gradients / static_cast<double>(members)) : Seconds{0};
   }
 
   Seconds reduced(const ShardUnit& unit, const UnitKernels& kernels) const {
@@ -223,7 +230,7 @@ private:
                             ? inside_.of(sent) + between_.of(sent / places) + kernels.before_reduce + kernels.between +
                                   kernels.after_reduce
                             : reduce_.of(unit.gradients);
-    return own + (groups_ > 1 ? over_.of(unit.gradients / static_cast<double>(sharing_)) : Seconds{0});
+    return own + over_groups(unit.gradients, sharing_);
   }
 
   void add_copies(UnitSeconds& seconds, const ShardUnit& unit, const ReplicaCost& slowest) const {

@@ -166,8 +166,15 @@ private:
   void finish_iteration();
   void add_up_norms(TaskId barrier);
   TaskId complete(const ReplicaTasks& replica) const;
+  // Parameters of all layers but experts', or of these.
+  enum class Whose { dense, experts };
+  // Replicas of a rank that hold the same parameters, [group]: those that share them.
+  using Alike = std::vector<std::vector<std::size_t>>;
+  bool shares_in_groups(int stage) const;
+  std::vector<Alike> groups_that_share(int stage, int rank, Whose whose) const;
   TaskId reduce_gradients(int stage, int rank, int steps);
   void gather_parameters(int stage, int rank);
+  void gather_in_groups(int stage, int rank);
   struct Reduction {
     TaskId begin, end; // blocks of joins
   };
@@ -184,6 +191,9 @@ private:
   std::vector<Reducers> reducers_of_experts(int stage, int rank, TaskKind kind) const;
   Reduction reduce_dense_and_experts(int stage, const Reducers& dense, const std::vector<Reducers>& experts,
                                      const GradientBucket& bytes, const std::vector<TaskId>& made, int steps);
+  Reduction reduce_in_groups(int stage, int rank, const GradientBucket& bytes, const std::vector<TaskId>& made,
+                             int steps);
+  TaskId add_up_alike(int stage, const Alike& alike, Bytes bytes, TaskId made, int steps);
   std::vector<FoldedGroup> folded_expert_groups(int stage, int rank) const;
   Reducers reducers_among(int stage, const FoldedGroup& group, TaskKind kind) const;
   Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps,
@@ -193,9 +203,6 @@ private:
   void add_hops(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps);
   void follow_itself(const Reduction& reduction, int steps);
   void overlap_iterations();
-
-  // Parameters of all layers but experts', or of these.
-  enum class Whose { dense, experts };
 
   // task_graph_units.cpp: passes unit by unit, with what gathers weights and reduces gradients
   bool has_units() const;
@@ -221,10 +228,12 @@ private:
   std::vector<Reduction> reduce_in_two_hops(int stage, const std::vector<std::size_t>& all,
                                             const std::vector<std::int32_t>& steps, const std::vector<char>& reduces,
                                             Whose whose);
-  std::vector<Reduction> reduce_units(int stage, const FoldedGroup& all, Whose whose);
+  std::vector<Reduction> reduce_units(int stage, const FoldedGroup& all, Whose whose, TaskKind kind);
   std::vector<Reduction> share_among(int stage, int rank, const FoldedGroup& group, Whose whose, bool leaves);
   void share_experts(int stage, int rank);
-  void add_up_groups(int stage, int rank, const std::vector<std::vector<Reduction>>& of_groups);
+  void share_in_groups(int stage, int rank, const Alike& alike, Whose whose);
+  void add_up_groups(int stage, int rank, const Alike& alike, const std::vector<std::vector<Reduction>>& of_groups,
+                     Whose whose);
   void share_units();
   void share_stage(int stage);
   void order_queues();
@@ -242,7 +251,7 @@ private:
   void leave_bucket(int stage, std::size_t device, std::size_t bucket, TaskId reduced);
   void leave_gradients(int stage, std::size_t device, const std::vector<TaskId>& reduced, double part, Whose whose);
   TaskId fetch_weights(int stage, std::size_t device, std::size_t step, double part, Whose whose, TaskId gather);
-  void run_alone(int stage, std::size_t device, Whose whose);
+  void run_alone(int stage, std::size_t device, Whose whose, bool leaves = true);
   void leave_activations(int stage, std::size_t device);
   void leave_to_hosts();
 

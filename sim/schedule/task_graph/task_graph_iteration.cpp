@@ -197,6 +197,70 @@ TaskGraphBuilder::Reduction TaskGraphBuilder::reduce_dense_and_experts(int stage
   return {all.begin, end};
 }
 
+// Whether several groups of a stage's replicas share, each for itself (HSDP).
+bool TaskGraphBuilder::shares_in_groups(int stage) const {
+  const StageCost& cost = cost_.stages[stage];
+  return request_.sharding.on() &&
+         cost.size() / static_cast<std::size_t>(cost.tensor_parallel) != static_cast<std::size_t>(cost.sharing);
+}
+
+// All replicas of a rank hold the same, but for experts, of which those have the same ones that have the same place in
+// a group of ranks which share experts.
+std::vector<TaskGraphBuilder::Alike> TaskGraphBuilder::groups_that_share(int stage, int rank, Whose whose) const {
+  const StageCost& cost = cost_.stages[stage];
+  const auto degree = static_cast<std::size_t>(cost.tensor_parallel), sharing = static_cast<std::size_t>(cost.sharing);
+  const std::size_t apart =
+      whose == Whose::dense ? 1 : static_cast<std::size_t>(cost_.stages[stage].axes.expert_replicas());
+  std::vector<Alike> all(apart, Alike(cost.size() / degree / sharing));
+  for (std::size_t replica = 0; replica < cost.size() / degree; ++replica) {
+    all[replica % apart][replica / sharing].push_back(replica * degree + static_cast<std::size_t>(rank));
+  }
+  return all;
+}
+
+// Reduces what replicas hold alike, in each group to the members' parts, and adds up each part over the groups. Returns
+// the join at the end.
+TaskId TaskGraphBuilder::add_up_alike(int stage, const Alike& alike, Bytes bytes, TaskId made, int steps) {
+  const TaskId end = add_join(TaskKind::reduce_scatter, steps);
+  std::vector<TaskId> ends;
+  for (const std::vector<std::size_t>& group : alike) {
+    const bool alone = group.size() == 1;
+    ends.push_back(
+        alone
+            ? made
+            : add_reduction(stage, reducers_among(stage, {group}, TaskKind::reduce_scatter), bytes, {made}, steps).end);
+  }
+  const auto parts = static_cast<double>(alike.front().size());
+  for (std::size_t place = 0; place < alike.front().size(); ++place) {
+    std::vector<std::size_t> members;
+    for (const std::vector<std::size_t>& group : alike) {
+      members.push_back(group[place]);
+    }
+    const Reducers reducers = reducers_among(stage, {std::move(members)}, TaskKind::all_reduce);
+    edge_runs_.push_back({add_reduction(stage, reducers, bytes / parts, ends, steps).end, end, steps});
+  }
+  return end;
+}
+
+// The same of all that a rank's replicas hold: experts after everything else.
+TaskGraphBuilder::Reduction TaskGraphBuilder::reduce_in_groups(int stage, int rank, const GradientBucket& bytes,
+                                                               const std::vector<TaskId>& made, int steps) {
+  const TaskId begin = add_join(TaskKind::reduce_scatter, steps);
+  for (const TaskId task : made) {
+    edge_runs_.push_back({task, begin, steps});
+  }
+  const TaskId dense =
+      add_up_alike(stage, groups_that_share(stage, rank, Whose::dense).front(), bytes.bytes, begin, steps);
+  if (bytes.of_experts.value == 0) {
+    return {begin, dense};
+  }
+  const TaskId end = add_join(TaskKind::reduce_scatter, steps);
+  for (const Alike& alike : groups_that_share(stage, rank, Whose::experts)) {
+    edge_runs_.push_back({add_up_alike(stage, alike, bytes.of_experts, dense, steps), end, steps});
+  }
+  return {begin, end};
+}
+
 // Reduces gradients over the replicas' shards of one rank, `steps` times an iteration, all at once or bucket by bucket.
 // Returns the block of the joins at the end.
 TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
@@ -207,6 +271,10 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
   const TaskKind kind = request_.sharding.on() ? TaskKind::reduce_scatter : TaskKind::all_reduce;
   const Reducers reducers = reducers_of(stage, rank, kind);
   const std::vector<Reducers> experts = reducers_of_experts(stage, rank, kind);
+  const auto reduce = [&](const GradientBucket& bytes, const std::vector<TaskId>& made, int times) {
+    return shares_in_groups(stage) ? reduce_in_groups(stage, rank, bytes, made, times)
+                                   : reduce_dense_and_experts(stage, reducers, experts, bytes, made, times);
+  };
   const std::size_t parts = reducers.replicas.front()->parts.size();
   if (parts == 0) {
     std::vector<TaskId> made;
@@ -214,7 +282,7 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
       made.push_back(complete(*replica));
     }
     const GradientBucket bytes{.bytes = cost.gradients, .of_experts = cost.expert_gradients};
-    const Reduction whole = reduce_dense_and_experts(stage, reducers, experts, bytes, made, steps);
+    const Reduction whole = reduce(bytes, made, steps);
     follow_itself(whole, steps);
     return whole.end;
   }
@@ -227,7 +295,7 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
     if (k > 0) {
       made.push_back(all.end);
     }
-    const Reduction one = reduce_dense_and_experts(stage, reducers, experts, cost.buckets[k], made, 1);
+    const Reduction one = reduce(cost.buckets[k], made, 1);
     for (const ReplicaTasks* replica : reducers.replicas) {
       leave_bucket(stage, static_cast<std::size_t>(replica - replicas_[stage].data()), k, one.end);
     }
@@ -240,19 +308,54 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
 // Gathers what each replica's step made of its part of the parameters. The first forward of each replica in the next
 // iteration waits for it.
 void TaskGraphBuilder::gather_parameters(int stage, int rank) {
+  if (shares_in_groups(stage)) {
+    gather_in_groups(stage, rank);
+    return;
+  }
   const Reducers reducers = reducers_of(stage, rank, TaskKind::all_gather);
   std::vector<TaskId> made;
   for (const ReplicaTasks* replica : reducers.replicas) {
     made.push_back(replica->stepped());
   }
   const StageCost& cost = cost_.stages[stage];
-  const Bytes weights = cost.replicas.front().memory.weights;
-  const Bytes of_experts = expert_weights(cost);
-  const Reduction gathered =
-      reduce_dense_and_experts(stage, reducers, reducers_of_experts(stage, rank, TaskKind::all_gather),
-                               {.bytes = weights - of_experts, .of_experts = of_experts}, made, 1);
+  const Reduction gathered = reduce_dense_and_experts(
+      stage, reducers, reducers_of_experts(stage, rank, TaskKind::all_gather),
+      {.bytes = gathered_after_step(cost, false), .of_experts = gathered_after_step(cost, true)}, made, 1);
   for (const ReplicaTasks* replica : reducers.replicas) {
     ties_.emplace_back(gathered.end, Tie{replica->forward, 1, false});
+  }
+}
+
+// The same where each group gathers for itself: all else, then experts.
+void TaskGraphBuilder::gather_in_groups(int stage, int rank) {
+  const StageCost& cost = cost_.stages[stage];
+  std::vector<TaskId> ready(cost.size(), kNone);
+  for (std::size_t device = static_cast<std::size_t>(rank); device < ready.size(); device += cost.tensor_parallel) {
+    ready[device] = replicas_[stage][device].stepped();
+  }
+  for (const Whose whose : {Whose::dense, Whose::experts}) {
+    const Bytes bytes = gathered_after_step(cost, whose == Whose::experts);
+    if (bytes.value == 0) {
+      continue;
+    }
+    for (const Alike& alike : groups_that_share(stage, rank, whose)) {
+      for (const std::vector<std::size_t>& group : alike) {
+        if (group.size() == 1) {
+          continue;
+        }
+        std::vector<TaskId> made;
+        std::transform(group.begin(), group.end(), std::back_inserter(made),
+                       [&](auto device) { return ready[device]; });
+        const Reduction gathered =
+            add_reduction(stage, reducers_among(stage, {group}, TaskKind::all_gather), bytes, made, 1);
+        for (const std::size_t device : group) {
+          ready[device] = gathered.end;
+        }
+      }
+    }
+  }
+  for (std::size_t device = static_cast<std::size_t>(rank); device < ready.size(); device += cost.tensor_parallel) {
+    ties_.emplace_back(ready[device], Tie{replicas_[stage][device].forward, 1, false});
   }
 }
 

@@ -159,7 +159,7 @@ TaskId TaskGraphBuilder::fetch_weights(int stage, std::size_t device, std::size_
 }
 
 // What a replica shares with no other: its weights come from the host, and its gradients go there, unit by unit.
-void TaskGraphBuilder::run_alone(int stage, std::size_t device, Whose whose) {
+void TaskGraphBuilder::run_alone(int stage, std::size_t device, Whose whose, bool leaves) {
   const ReplicaTasks& replica = replicas_[stage][device];
   const std::vector<std::int32_t>& places = unit_steps_[stage][device];
   const std::vector<UnitStep> steps = unit_steps(places);
@@ -173,6 +173,9 @@ void TaskGraphBuilder::run_alone(int stage, std::size_t device, Whose whose) {
     } else if (copy != step) {
       ties_.emplace_back(replica.stepped(), Tie{copy, 1, false});
     }
+  }
+  if (!leaves) {
+    return;
   }
   const std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, steps, completes());
   std::vector<TaskId> made(places.size(), kNone);

@@ -204,8 +204,8 @@ Bytes bytes_of(const ShardUnit& unit, TaskKind kind, bool of_experts) {
 }
 
 // The part of these bytes that is sent.
-double sent_part(const ShardUnit& unit, TaskKind kind) {
-  return kind == TaskKind::all_gather ? unit.gathered : kind == TaskKind::all_to_all ? unit.reduced : 1;
+double sent_part(const ShardUnit& unit, TaskKind kind, bool of_experts) {
+  return kind == TaskKind::all_gather ? unit.gathered.of(of_experts) : kind == TaskKind::all_to_all ? unit.reduced : 1;
 }
 
 } // namespace
@@ -234,8 +234,8 @@ TaskGraphBuilder::add_unit_collectives(int stage, const Reducers& reducers, cons
   std::vector<Reduction> made(steps.size(), {kNone, kNone});
   for (const auto& [key, numbers] : alike) {
     const ShardUnit& unit = cost.units[key.first];
-    const Bytes bytes =
-        bytes_of(unit, reducers.kind, whose == Whose::experts) * (sent_part(unit, reducers.kind) * part);
+    const bool of_experts = whose == Whose::experts;
+    const Bytes bytes = bytes_of(unit, reducers.kind, of_experts) * (sent_part(unit, reducers.kind, of_experts) * part);
     const Seconds own = kernels != nullptr && !cost.kernels.empty() ? kernels(cost.kernels[key.first]) : Seconds{0};
     const auto count = static_cast<int>(numbers.size());
     const auto begin = static_cast<TaskId>(graph_.work.size());
@@ -373,9 +373,9 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_in_two_hops(in
 }
 
 // Reduces gradients among the members of a group: at most two units' are complete and not yet reduced.
-std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stage, const FoldedGroup& all,
-                                                                        Whose whose) {
-  const Reducers reducers = reducers_among(stage, all, TaskKind::reduce_scatter);
+std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stage, const FoldedGroup& all, Whose whose,
+                                                                        TaskKind kind) {
+  const Reducers reducers = reducers_among(stage, all, kind);
   const std::vector<std::size_t> members = simulated_among(stage, all.members);
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
   std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
@@ -413,22 +413,21 @@ template <class Reductions> std::vector<TaskId> ends_of(const Reductions& reduct
 } // namespace
 
 // Where several groups hold the same (HSDP), each part is then added up over them.
-void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std::vector<Reduction>>& of_groups) {
-  const auto degree = static_cast<std::size_t>(cost_.stages[stage].tensor_parallel);
-  const auto sharing = static_cast<std::size_t>(cost_.stages[stage].sharing);
+void TaskGraphBuilder::add_up_groups(int stage, int rank, const Alike& alike,
+                                     const std::vector<std::vector<Reduction>>& of_groups, Whose whose) {
   std::vector<char> reduces; // the same steps for all groups
   for (const Reduction& reduction : of_groups.front()) {
     reduces.push_back(reduction.end != kNone ? 1 : 0);
   }
-  const double part = 1 / static_cast<double>(sharing);
-  for (std::size_t place = 0; place < sharing; ++place) {
+  const double part = 1 / static_cast<double>(alike.front().size());
+  for (std::size_t place = 0; place < alike.front().size(); ++place) {
     std::vector<std::size_t> members;
-    for (std::size_t group = 0; group < of_groups.size(); ++group) {
-      members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
+    for (const std::vector<std::size_t>& group : alike) {
+      members.push_back(group[place]);
     }
     const Reducers reducers = reducers_among(stage, {members}, TaskKind::all_reduce);
     const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-    const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, part, Whose::dense);
+    const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, part, whose);
     for (std::size_t n = 0; n < steps.size(); ++n) {
       if (reduces[n] == 0) {
         continue;
@@ -440,8 +439,35 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
       edge_runs_.push_back({made[n].end, reduced_by_unit_.at({stage, rank}), 1});
     }
     for (const std::size_t member : members) {
-      leave_gradients(stage, member, ends_of(made), part, Whose::dense);
+      leave_gradients(stage, member, ends_of(made), part, whose);
     }
+  }
+}
+
+// Several groups of replicas that hold the same each share it; or each replica holds all of it, where a group has one
+// (experts of which it has but one copy).
+void TaskGraphBuilder::share_in_groups(int stage, int rank, const Alike& alike, Whose whose) {
+  if (alike.front().size() > 1) {
+    std::vector<std::vector<Reduction>> of_groups;
+    for (const std::vector<std::size_t>& group : alike) {
+      of_groups.push_back(share_among(stage, rank, {group}, whose, false));
+    }
+    add_up_groups(stage, rank, alike, of_groups, whose);
+    return;
+  }
+  std::vector<std::size_t> members;
+  for (const std::vector<std::size_t>& group : alike) {
+    members.push_back(group.front());
+    run_alone(stage, group.front(), whose, false);
+  }
+  const std::vector<Reduction> made = reduce_units(stage, {members}, whose, TaskKind::all_reduce);
+  for (const Reduction& one : made) {
+    if (one.end != kNone) {
+      edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});
+    }
+  }
+  for (const std::size_t member : members) {
+    leave_gradients(stage, member, ends_of(made), 1, whose);
   }
 }
 
@@ -452,7 +478,7 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::share_among(int stage
   if (request_.sharding.gathers_units()) {
     gather_for(stage, group, whose);
   }
-  std::vector<Reduction> reduced = reduce_units(stage, group, whose);
+  std::vector<Reduction> reduced = reduce_units(stage, group, whose, TaskKind::reduce_scatter);
   for (const Reduction& one : reduced) {
     if (one.end != kNone) {
       edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});
@@ -489,21 +515,17 @@ void TaskGraphBuilder::share_units() {
 
 void TaskGraphBuilder::share_stage(int stage) {
   const StageCost& cost = cost_.stages[stage];
-  const auto degree = static_cast<std::size_t>(cost.tensor_parallel);
-  const auto sharing = static_cast<std::size_t>(cost.sharing);
-  const std::size_t groups = cost.size() / degree / sharing;
   for (int rank = 0; rank < cost.tensor_parallel; ++rank) {
-    std::vector<std::vector<Reduction>> of_groups;
-    for (std::size_t group = 0; group < groups; ++group) {
-      std::vector<std::size_t> members;
-      for (std::size_t place = 0; place < sharing; ++place) {
-        members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
-      }
-      of_groups.push_back(share_among(stage, rank, {std::move(members)}, Whose::dense, groups == 1));
+    if (!shares_in_groups(stage)) {
+      share_among(stage, rank, {groups_that_share(stage, rank, Whose::dense).front().front()}, Whose::dense, true);
+      share_experts(stage, rank);
+      continue;
     }
-    share_experts(stage, rank);
-    if (groups > 1) {
-      add_up_groups(stage, rank, of_groups);
+    share_in_groups(stage, rank, groups_that_share(stage, rank, Whose::dense).front(), Whose::dense);
+    if (cost.expert_gradients.value > 0) {
+      for (const Alike& alike : groups_that_share(stage, rank, Whose::experts)) {
+        share_in_groups(stage, rank, alike, Whose::experts);
+      }
     }
   }
 }

@@ -161,10 +161,11 @@ std::string not_reducible(const Problem& problem, const Plan& plan) {
 // Why the replicas of a stage cannot share gradients or weights as the training says; "" if all can.
 std::string not_shared(const Problem& problem, const Plan& plan) {
   const Sharding& sharding = problem.training.sharding;
-  if (!sharding.by_unit()) {
+  if (!sharding.on()) {
     return "";
   }
-  if (problem.model.memory_given) {
+  const bool by_unit = sharding.by_unit();
+  if (by_unit && problem.model.memory_given) {
     return "the model's file gives the memory of operators as a whole, so their weights and gradients cannot be "
            "shared; allowed: training.parallel.zero 0 or 1";
   }
@@ -172,13 +173,19 @@ std::string not_shared(const Problem& problem, const Plan& plan) {
     const Stage& stage = plan.stages[s];
     const auto replicas = static_cast<int>(stage.replicas());
     const std::string name = "stage " + std::to_string(s);
-    if (stage.in_turn) {
+    if (by_unit && stage.in_turn) {
       return name + "'s replicas take micro-batches in turn, so they cannot gather weights or reduce gradients "
                     "together for each; allowed: training.parallel.zero 0 or 1";
     }
-    if (stage.experts.ranks > 1 && sharding.sharing(replicas) != replicas) {
-      return name + "'s ranks share experts, and only some of its replicas share weights or gradients; allowed: "
-                    "training.parallel.shard left out, or zero 0 or 1";
+    const int apart = stage.axes().expert_replicas(); // that have different experts
+    if (sharding.sharing(replicas) % apart != 0) {
+      return name + "'s experts are those of " + count_of(apart, "replica") +
+             ", and groups of training.parallel.shard " + std::to_string(sharding.group) +
+             " share; allowed: a multiple of " + std::to_string(apart);
+    }
+    if (stage.in_turn && sharding.sharing(replicas) != replicas) {
+      return name + "'s replicas take micro-batches in turn, and only some of them share states; allowed: "
+                    "training.parallel.shard left out";
     }
     if (replicas > 1 && replicas % sharding.sharing(replicas) != 0) {
       return "training.parallel.shard " + std::to_string(sharding.group) + " does not divide the " +
@@ -198,9 +205,10 @@ std::string not_quantized(const Problem& problem, const Plan& plan) {
     const Stage& stage = plan.stages[s];
     const auto replicas = static_cast<int>(stage.replicas());
     const std::string name = "stage " + std::to_string(s);
-    if (stage.experts.ranks > 1) {
+    if (stage.experts.ranks > 1 && (sharding.quantized_weights == QuantizedWeights::int8 || sharding.secondary > 0 ||
+                                    sharding.quantized_gradients)) {
       return name + "'s ranks share experts, whose weights and gradients are not made smaller; allowed: no "
-                    "'quantized_weights', 'hpz_partition_size' or 'quantized_gradients'";
+                    "'quantized_weights' int8, 'hpz_partition_size' or 'quantized_gradients'";
     }
     const int sharing = sharding.sharing(replicas);
     if (replicas > 1 && sharding.secondary > 0 && sharing % sharding.secondary != 0) {

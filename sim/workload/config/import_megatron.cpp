@@ -27,7 +27,7 @@ ImportedTraining import_megatron(const ConfigSource& source, const ConfigContext
   if (!dimensions.empty()) {
     unheeded.push_back(join(dimensions) + " (the study's model says its dimensions)");
   }
-  return megatron_training(arguments, std::move(unheeded), context);
+  return megatron_training(arguments, std::move(unheeded), context, "allgather"); // moe_token_dispatcher_type
 }
 
 } // namespace stagecraft

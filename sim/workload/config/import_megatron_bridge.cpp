@@ -21,25 +21,27 @@ constexpr std::array kAliases = {
     Alias{"num_layers_in_last_pipeline_stage", "decoder-last-pipeline-num-layers"},
     Alias{"fp8", "fp8-format"},
     Alias{"fp4", "fp4-format"},
+    Alias{"fp8_param", "fp8-param-gather"},
     Alias{"bucket_size", "ddp-bucket-size"},
     Alias{"cpu_offloading", "cpu-offloading-num-layers"},
     Alias{"distribute_saved_activations", "distribute-saved-activations"},
 };
 
 struct PrecisionName {
-  std::string_view name, flag, fp8; // fp8: the recipe, "" where products are of 16 bits
+  std::string_view name, flag, fp8;        // fp8: the recipe, "" where products are of 16 bits
+  bool gathers = false, wide_ends = false; // weights are held and gathered in 8 bits; first and last layer have 16
 };
 // mixed_precision may name a whole set of fields.
 constexpr std::array kPrecisionNames = {
     PrecisionName{"bf16_mixed", "bf16", ""},
     PrecisionName{"fp16_mixed", "fp16", ""},
-    PrecisionName{"bf16_with_fp8_delayed_scaling_mixed", "bf16", "delayed"},
-    PrecisionName{"bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise"},
+    PrecisionName{"bf16_with_fp8_delayed_scaling_mixed", "bf16", "delayed", true},
+    PrecisionName{"bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, true},
     PrecisionName{"bf16_with_fp8_subchannel_scaling_mixed", "bf16", "blockwise"},
-    PrecisionName{"bf16_with_mxfp8_mixed", "bf16", "mxfp8"},
-    PrecisionName{"fp16_with_fp8_delayed_scaling_mixed", "fp16", "delayed"},
-    PrecisionName{"fp16_with_fp8_current_scaling_mixed", "fp16", "tensorwise"},
-    PrecisionName{"fp16_with_mxfp8_mixed", "fp16", "mxfp8"},
+    PrecisionName{"bf16_with_mxfp8_mixed", "bf16", "mxfp8", true},
+    PrecisionName{"fp16_with_fp8_delayed_scaling_mixed", "fp16", "delayed", true},
+    PrecisionName{"fp16_with_fp8_current_scaling_mixed", "fp16", "tensorwise", true, true},
+    PrecisionName{"fp16_with_mxfp8_mixed", "fp16", "mxfp8", true},
 };
 
 constexpr std::array<std::string_view, 14> kSectionsBesideTraining = {
@@ -88,6 +90,20 @@ private:
       add("fp8-format", "hybrid", named->where, "mixed_precision");
       add("fp8-recipe", std::string(row.fp8), named->where, "mixed_precision");
     }
+    if (row.gathers && !turned_off("fp8_param_gather") && !turned_off("fp8_param")) {
+      add("fp8-param-gather", "", named->where, "mixed_precision");
+    }
+    if (row.wide_ends && !turned_off("first_last_layers_bf16")) {
+      unheeded_.push_back("mixed_precision " + std::string(row.name) +
+                          ", whose first and last layer multiply in 16 bits (here all layers do in 8)");
+    }
+  }
+
+  // Whether the file itself says that a field of a named set is off.
+  bool turned_off(std::string_view name) const {
+    const auto left = leaves_.left();
+    return std::any_of(left.begin(), left.end(),
+                       [&](const ConfigLeaf* leaf) { return leaf->name == name && is_off(*leaf->value); });
   }
 
   void take(const ConfigLeaf& leaf) {

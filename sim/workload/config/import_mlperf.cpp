@@ -41,12 +41,10 @@ constexpr std::array kVariables = {
     VariableRow{"PIPELINE_LAYOUT", "pipeline-model-parallel-layout"},
 };
 // Other variables that change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 18> kUnheededVariables = {"TP_COMM_OVERLAP",
+constexpr std::array<std::string_view, 16> kUnheededVariables = {"TP_COMM_OVERLAP",
                                                                  "MC_TP_OVERLAP_AG",
                                                                  "MC_TP_OVERLAP_RS",
                                                                  "FP4",
-                                                                 "FP8_PARAMS",
-                                                                 "FP8_PARAM_GATHER",
                                                                  "FP8_DPA",
                                                                  "CPU_OFFLOADING",
                                                                  "ACT_CKPT_GRANULARITY",
@@ -77,6 +75,11 @@ public:
       add("fp8-format", "hybrid", where("FP8"), "FP8");
       if (is_on("FP8_ACTIVATION")) {
         add("activation-func-fp8-input-store", "", where("FP8_ACTIVATION"), "FP8_ACTIVATION");
+      }
+      for (const char* name : {"FP8_PARAM_GATHER", "FP8_PARAMS"}) {
+        if (is_on(name) && !has_setting("fp8-param-gather")) {
+          add("fp8-param-gather", "", where(name), name);
+        }
       }
     }
     read_batch();

@@ -187,12 +187,14 @@ private:
                                  : type.size() > 4 ? type.substr(4) // fp8_cs
                                                    : "ds";
       set("fp8-format", "hybrid", "dtype");
-      set("fp8-recipe",
-          recipe == "ds"                        ? "delayed"
-          : recipe == "cs"                      ? "tensorwise"
-          : recipe == "mx" || recipe == "mxfp8" ? "mxfp8"
-                                                : recipe,
-          "dtype");
+      const std::string known = recipe == "ds"                        ? "delayed"
+                                : recipe == "cs"                      ? "tensorwise"
+                                : recipe == "mx" || recipe == "mxfp8" ? "mxfp8"
+                                                                      : recipe;
+      set("fp8-recipe", known, "dtype");
+      if (known == "delayed" || known == "tensorwise") { // bf16_with_fp8_mixed() and its like
+        set("fp8-param-gather", "", "dtype");
+      }
     }
   }
 

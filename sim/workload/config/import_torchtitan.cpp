@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/count_of.hpp"
+#include "sim/base/divisors.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/training_draft.hpp"
@@ -62,8 +63,9 @@ constexpr std::array<std::string_view, 8> kHarmlessCheckpoint = {"early_stop",
                                                                  "per_op_sac_force_recompute_mm_shapes_by_fqns",
                                                                  "memory_budget",
                                                                  "enable"};
-constexpr std::array<std::string_view, 3> kHarmlessParallelism = {"enable_compiled_autograd", "save_parallelism_file",
-                                                                  "pipeline_parallel_max_outstanding_sends"};
+constexpr std::array<std::string_view, 5> kHarmlessParallelism = {"enable_compiled_autograd", "save_parallelism_file",
+                                                                  "pipeline_parallel_max_outstanding_sends",
+                                                                  "spmd_backend", "context_parallel_ptrr_mask_key"};
 
 class TorchTitan {
 public:
@@ -86,7 +88,7 @@ private:
   int degree(const char* key) { return leaves_.integer(kParallelism, key, 1, kMostConfigDegree, 1); }
   Where where_of(std::string_view key) { return leaves_.where(kParallelism, key); }
 
-  // Ranks are pipeline x replicate x shard x context x tensor; experts divide those of shard, context and tensor anew.
+  // Ranks are pipeline x replicate x shard x context x tensor.
   void read_degrees() {
     tensor_ = degree("tensor_parallel_degree");
     pipeline_ = degree("pipeline_parallel_degree");
@@ -95,21 +97,20 @@ private:
     draft_.degree("tensor", tensor_, where_of("tensor_parallel_degree"));
     draft_.degree("pipeline", pipeline_, where_of("pipeline_parallel_degree"));
     draft_.degree("context", context_, where_of("context_parallel_degree"));
+    const std::string method =
+        leaves_.choice(kParallelism, "context_parallel_rotate_method", {"allgather", "alltoall"}, "allgather");
     if (context_ > 1) { // PyTorch's rotation by all-to-alls passes keys and values on, as a ring does
-      const std::string method =
-          leaves_.choice(kParallelism, "context_parallel_rotate_method", {"allgather", "alltoall"}, "allgather");
       draft_.set("parallel.context_rule", method == "allgather" ? "all-gather" : "ring",
                  where_of("context_parallel_degree"));
     }
-    draft_.degree("expert", degree("expert_parallel_degree"), where_of("expert_parallel_degree"));
-    draft_.degree("expert_tensor", degree("expert_tensor_parallel_degree"), where_of("expert_tensor_parallel_degree"));
     const bool sequence = leaves_.boolean(kParallelism, "enable_sequence_parallel", true);
+    const bool whole_loss = leaves_.boolean(kParallelism, "disable_loss_parallel", false);
+    const bool in_pieces = leaves_.boolean(kParallelism, "enable_async_tensor_parallel", false);
     if (tensor_ > 1) {
-      const bool whole_loss = leaves_.boolean(kParallelism, "disable_loss_parallel", false);
       draft_.set("parallel.tensor_rule", whole_loss ? "torchtitan-whole-loss" : "torchtitan",
                  where_of(whole_loss ? "disable_loss_parallel" : "tensor_parallel_degree"));
       draft_.set("parallel.sequence", sequence ? "true" : "false", where_of("enable_sequence_parallel"));
-      read_async_tensor(sequence);
+      read_async_tensor(in_pieces, sequence);
     }
     const yaml::Node* given = leaves_.find(kParallelism, "data_parallel_shard_degree");
     shard_ = given != nullptr ? yaml::integer(*given, "data_parallel_shard_degree", -1, kMostConfigDegree) : -1;
@@ -129,11 +130,67 @@ private:
       draft_.set("parallel.data", 1LL * replicate_ * shard_,
                  where_of(is_left ? "data_parallel_replicate_degree" : "data_parallel_shard_degree"));
     }
+    read_experts(sequence);
   }
+
+  // Experts divide the ranks of shard, context and tensor anew, and those of a replica alone. A tensor group shares
+  // each expert, or its ranks have experts of their own, as they all do since April 2026.
+  void read_experts(bool sequence) {
+    const Where where = where_of("expert_parallel_degree");
+    expert_ = degree("expert_parallel_degree");
+    const int of_each = degree("expert_tensor_parallel_degree");
+    const std::string backend =
+        leaves_.choice(kParallelism, "expert_parallel_comm_backend", {"standard", "deepep"}, "standard");
+    const bool overlap = leaves_.boolean(kParallelism, "pipeline_parallel_expert_parallel_overlap", true);
+    if (expert_ == 1) {
+      return; // of which TorchTitan says that nothing else has an effect
+    }
+    const std::vector<Operator>& operators = draft_.context().model.operators;
+    if (std::none_of(operators.begin(), operators.end(), [](const Operator& op) { return op.routing.has_value(); })) {
+      draft_.leave("parallelism.expert_parallel_degree " + std::to_string(expert_) + " ('" +
+                   draft_.context().model.name + "' has no experts)");
+      expert_ = 1;
+      return;
+    }
+    const long long ranks = 1LL * shard_ * context_ * tensor_;
+    if (ranks % expert_ != 0) {
+      throw InputError(where, "'expert_parallel_degree' " + std::to_string(expert_) +
+                                  " does not divide data_parallel_shard_degree " + std::to_string(shard_) +
+                                  " x context_parallel_degree " + std::to_string(context_) +
+                                  " x tensor_parallel_degree " + std::to_string(tensor_) + " = " +
+                                  std::to_string(ranks) +
+                                  "; nearest that do: " + nearest_divisors(static_cast<int>(ranks), expert_));
+    }
+    if (of_each != 1 && of_each != tensor_) {
+      throw InputError(where_of("expert_tensor_parallel_degree"),
+                       "'expert_tensor_parallel_degree' is " + std::to_string(of_each) +
+                           "; allowed: 1, or 'tensor_parallel_degree', which is " + std::to_string(tensor_));
+    }
+    if (backend == "deepep" && of_each > 1) {
+      throw InputError(where_of("expert_parallel_comm_backend"),
+                       "DeepEP sends whole tokens, and 'expert_tensor_parallel_degree' is " + std::to_string(of_each) +
+                           "; allowed: expert_tensor_parallel_degree 1, or 'standard'");
+    }
+    draft_.degree("expert", expert_, where);
+    draft_.degree("expert_tensor", of_each, where_of("expert_tensor_parallel_degree"));
+    draft_.set("token_dispatcher", backend == "deepep" ? "deepep" : "alltoall",
+               where_of("expert_parallel_comm_backend"));
+    if (tensor_ > 1 && of_each == 1 && sequence &&
+        leaves_.find(kParallelism, "expert_tensor_parallel_degree") != nullptr) {
+      draft_.leave("parallelism.expert_tensor_parallel_degree 1, where each rank of a tensor group routed all tokens "
+                   "(here its own, as since April 2026)");
+    }
+    if (!overlap) {
+      draft_.leave("parallelism.pipeline_parallel_expert_parallel_overlap false");
+    }
+  }
+
+  // apply_fsdp() is for experts that ranks share, too.
+  bool is_sharded() const { return shard_ > 1 || context_ > 1 || expert_ > 1; }
 
   // FSDP shards over the ranks of shard and context; without it replicas are those of DistributedDataParallel.
   void read_sharing() {
-    const bool shards = shard_ > 1 || context_ > 1;
+    const bool shards = is_sharded();
     draft_.set("parallel.zero", shards ? 3 : 0, where_of("data_parallel_shard_degree"));
     if (shards && replicate_ > 1) {
       draft_.set("parallel.shard", 1LL * shard_ * context_, where_of("data_parallel_shard_degree"));
@@ -355,7 +412,7 @@ private:
     const std::string param = leaves_.choice(kTraining, "mixed_precision_param", {"bfloat16", "float32"}, "bfloat16");
     const std::string reduce = leaves_.choice(kTraining, "mixed_precision_reduce", {"float32", "bfloat16"}, "float32");
     const Where where = leaves_.where(kTraining, "mixed_precision_param");
-    const bool shards = shard_ > 1 || context_ > 1;
+    const bool shards = is_sharded();
     const bool mixes = shards || (tensor_ == 1 && pipeline_ == 1);
     const bool half = type == "bfloat16" || (mixes && param == "bfloat16");
     draft_.set("precision", half ? "bf16" : "fp32", where);
@@ -378,8 +435,8 @@ private:
   }
 
   // The pass that splits products is the compiler's, and works on what is gathered under sequence parallelism.
-  void read_async_tensor(bool sequence) {
-    if (!leaves_.boolean(kParallelism, "enable_async_tensor_parallel", false)) {
+  void read_async_tensor(bool asked, bool sequence) {
+    if (!asked) {
       return;
     }
     if (sequence && compiles()) {
@@ -413,12 +470,17 @@ private:
     leaves_.ignore("mx", kHarmlessFp8);
     const bool gathers_fp8 = leaves_.boolean("float8", "enable_fsdp_float8_all_gather", false);
     const Where where = converters != nullptr ? converters->where : Where{};
+    if (!float8 && !mx) { // which nothing applies
+      constexpr std::array<std::string_view, 2> kOfConverters = {"fqns", "recipe_name"};
+      leaves_.ignore("float8", kOfConverters);
+      leaves_.ignore("mx", kOfConverters);
+    }
     if (float8 && mx) {
       throw InputError(where, "both float8 and mx convert the model; allowed: one of them");
     }
     if (float8 && (recipe.empty() || recipe == "tensorwise") && half) {
       draft_.set("fp8", "tensorwise", where);
-      if (gathers_fp8 && (shard_ > 1 || context_ > 1)) {
+      if (gathers_fp8 && is_sharded()) {
         draft_.set("parallel.quantized_weights", "fp8", leaves_.where("float8", "enable_fsdp_float8_all_gather"));
       }
     } else if (float8 && recipe == "rowwise" && half) {
@@ -490,9 +552,9 @@ private:
     constexpr std::array<std::string_view, 2> kHarmlessCompile = {"components", "backend"};
     leaves_.ignore("compile", kHarmlessCompile);
     leaves_.ignore(kParallelism, kHarmlessParallelism);
-    constexpr std::array<std::string_view, 5> kListedParallelism = {
-        "context_parallel_load_balancer", "expert_parallel_comm_backend", "fsdp_symm_mem_scope",
-        "pipeline_parallel_expert_parallel_overlap", "pp_max_unsharded_active_stages"};
+    constexpr std::array<std::string_view, 4> kListedParallelism = {"context_parallel_load_balancer",
+                                                                    "fsdp_symm_mem_scope", "enable_fsdp_symm_mem",
+                                                                    "pp_max_unsharded_active_stages"};
     for (const std::string_view name : kListedParallelism) {
       if (const yaml::Node* value = leaves_.find(kParallelism, name); value != nullptr && !is_off(*value)) {
         draft_.leave(std::string(kParallelism) + "." + std::string(name));
@@ -513,7 +575,7 @@ private:
 
   ConfigLeaves leaves_;
   TrainingDraft draft_;
-  int tensor_ = 1, pipeline_ = 1, context_ = 1, replicate_ = 1, shard_ = 1, stages_ = 1;
+  int tensor_ = 1, pipeline_ = 1, context_ = 1, replicate_ = 1, shard_ = 1, expert_ = 1, stages_ = 1;
 };
 
 } // namespace

@@ -121,6 +121,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"fp8-format", true},
     MegatronFlag{"fp8-recipe", true},
     MegatronFlag{"activation-func-fp8-input-store", false},
+    MegatronFlag{"fp8-param-gather", false},
     MegatronFlag{"nproc-per-node", true},
     MegatronFlag{"nnodes", true},
     MegatronFlag{"seq-length", true},
@@ -141,6 +142,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"ddp-bucket-size", true},
     MegatronFlag{"use-tp-pp-dp-mapping", false},
     MegatronFlag{"overlap-moe-expert-parallel-comm", false},
+    MegatronFlag{"delay-wgrad-compute", false},
     MegatronFlag{"moe-token-dispatcher-type", true},
     MegatronFlag{"moe-enable-deepep", false}, // the only backend that there was
     MegatronFlag{"moe-flex-dispatcher-backend", true},

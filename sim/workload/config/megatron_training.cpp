@@ -11,15 +11,13 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 18> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 16> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                              "no-overlap-p2p-communication",
                                                              "cpu-offloading-num-layers",
                                                              "optimizer-cpu-offload",
                                                              "fine-grained-activation-offloading",
                                                              "distribute-saved-activations",
                                                              "fp4-format",
-                                                             "fp8-param-gather",
-                                                             "delay-wgrad-compute",
                                                              "defer-embedding-wgrad-compute",
                                                              "cuda-graph-impl",
                                                              "enable-cuda-graph",
@@ -37,8 +35,8 @@ constexpr std::array<std::string_view, 12> kDimensionFlags = {
 
 class Reading {
 public:
-  Reading(const MegatronArguments& arguments, const ConfigContext& context)
-      : given_(arguments), draft_(context, arguments.where("")) {}
+  Reading(const MegatronArguments& arguments, const ConfigContext& context, std::string_view dispatcher)
+      : given_(arguments), draft_(context, arguments.where("")), usual_dispatcher_(dispatcher) {}
 
   ImportedTraining read(std::vector<std::string> unheeded) {
     read_degrees();
@@ -64,12 +62,17 @@ private:
     return degree;
   }
 
+  bool has_experts() const {
+    const std::vector<Operator>& operators = draft_.context().model.operators;
+    return std::any_of(operators.begin(), operators.end(), [](const Operator& op) { return op.routing.has_value(); });
+  }
+
   void read_dispatcher() {
     const char* type = "moe-token-dispatcher-type";
-    const std::string name = given_.text(type);
+    const std::string name = given_.has(type) ? given_.text(type) : std::string(usual_dispatcher_);
     const std::string backend =
         given_.has("moe-flex-dispatcher-backend") ? given_.text("moe-flex-dispatcher-backend") : "deepep";
-    if (name == "alltoall") {
+    if (name == "alltoall" || name == "allgather") {
       draft_.set("token_dispatcher", name, given_.where(type));
     } else if (name == "flex" && backend == "deepep") {
       draft_.set("token_dispatcher", backend, given_.where(type));
@@ -93,12 +96,12 @@ private:
   void read_degrees() {
     tensor_ = degree("tensor-model-parallel-size", "tensor");
     pipeline_ = degree("pipeline-model-parallel-size", "pipeline");
-    const int context = degree("context-parallel-size", "context");
+    const int context = context_ = degree("context-parallel-size", "context");
     const int expert = degree("expert-model-parallel-size", "expert");
     draft_.degree("expert_tensor",
                   given_.integer("expert-tensor-parallel-size", 1, kMostConfigDegree, expert > 1 ? tensor_ : 1),
                   given_.where("expert-tensor-parallel-size"));
-    if (expert > 1) {
+    if (expert > 1 || has_experts()) {
       read_dispatcher();
     }
     if (context > 1) {
@@ -197,6 +200,26 @@ private:
       } else {
         draft_.leave(given_.written("fp8-recipe") + " " + excerpt(recipe));
       }
+      eight_bits_ = known ? recipe : "";
+    }
+  }
+
+  // Weights are held in 8 bits alone, and gathered so. Of mxfp8, whose two copies have scales of their own, the
+  // distributed optimiser gathers 16 bits, which are cast after that (reuse_grad_buf_for_mxfp8_param_ag).
+  void read_fp8_gather(int zero) {
+    const char* flag = "fp8-param-gather";
+    if (!given_.has(flag)) {
+      return;
+    }
+    if (eight_bits_.empty() || given_.has("use-torch-fsdp2")) {
+      draft_.leave(given_.written(flag) + " (which Megatron-LM does only with " + given_.written("fp8-format") +
+                   ", and not with " + given_.written("use-torch-fsdp2") + ")");
+      return;
+    }
+    draft_.set("fp8_weights", "true", given_.where(flag));
+    const bool fsdp = zero > 1;
+    if (zero > 0 && (eight_bits_ != "mxfp8" || fsdp)) {
+      draft_.set("parallel.quantized_weights", "fp8", given_.where(flag));
     }
   }
 
@@ -216,6 +239,7 @@ private:
       zero = fsdp ? std::max(zero, static_cast<int>(found - known.begin())) : zero;
     }
     draft_.set("parallel.zero", zero, where);
+    read_fp8_gather(zero);
     const bool overlaps = given_.has("overlap-grad-reduce") || zero >= 2;
     if (zero == 1 && given_.has("overlap-param-gather")) {
       draft_.set("parallel.gather", "before-use", given_.where("overlap-param-gather"));
@@ -235,12 +259,13 @@ private:
   // Each instance of the optimiser holds all states among its own replicas.
   void read_instances(int parts, int zero) {
     const Where where = given_.where("num-distributed-optimizer-instances");
-    if (replicas_ % parts != 0) {
+    const int all = replicas_ * context_; // ranks of data and context
+    if (all % parts != 0) {
       throw InputError(where, std::to_string(parts) + " instances of the optimiser do not divide the " +
-                                  std::to_string(replicas_) + " replicas; allowed: a divisor");
+                                  std::to_string(all) + " replicas; allowed: a divisor");
     }
-    if (zero >= 2) {
-      draft_.set("parallel.shard", replicas_ / parts, where);
+    if (zero > 0) {
+      draft_.set("parallel.shard", all / parts, where);
     } else {
       draft_.leave(given_.written("num-distributed-optimizer-instances") + " " + std::to_string(parts));
     }
@@ -277,6 +302,10 @@ private:
     draft_.schedule(interleaved ? "interleaved" : beside ? "combined-1f1b" : "1f1b", where);
     if (given_.has("overlap-moe-expert-parallel-comm") && (interleaved || pipeline_ == 1)) {
       draft_.leave(given_.written("overlap-moe-expert-parallel-comm"));
+    }
+    // A pair of combined-1f1b hides what goes to experts behind all else, gradients of weights too.
+    if (given_.has("delay-wgrad-compute") && (interleaved || !beside)) {
+      draft_.leave(given_.written("delay-wgrad-compute"));
     }
     const char* group = "microbatch-group-size-per-virtual-pipeline-stage";
     if (const int size = given_.integer(group, 1, kMostConfigSamples, pipeline_); size != pipeline_) {
@@ -327,14 +356,16 @@ private:
 
   const MegatronArguments& given_;
   TrainingDraft draft_;
-  int tensor_ = 1, pipeline_ = 1, replicas_ = 1, gradient_bytes_ = 4;
+  int tensor_ = 1, pipeline_ = 1, context_ = 1, replicas_ = 1, gradient_bytes_ = 4;
+  std::string_view usual_dispatcher_;
+  std::string eight_bits_; // the recipe of products in 8 bits; "": none
 };
 
 } // namespace
 
 ImportedTraining megatron_training(const MegatronArguments& arguments, std::vector<std::string> unheeded,
-                                   const ConfigContext& context) {
-  return Reading(arguments, context).read(std::move(unheeded));
+                                   const ConfigContext& context, std::string_view dispatcher) {
+  return Reading(arguments, context, dispatcher).read(std::move(unheeded));
 }
 
 std::span<const std::string_view> unheeded_megatron_flags() { return kUnheededFlags; }

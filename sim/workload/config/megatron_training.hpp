@@ -8,9 +8,10 @@
 namespace stagecraft {
 
 /// What the arguments say of a training. `unheeded`: what else the file asks for, one line each. Throws InputError for
-/// degrees that do not divide the ranks, for two precisions, and without a micro-batch.
+/// degrees that do not divide the ranks, for two precisions, and without a micro-batch. `dispatcher`: how tokens go to
+/// experts where no argument says so; "": as a study has it.
 ImportedTraining megatron_training(const MegatronArguments& arguments, std::vector<std::string> unheeded,
-                                   const ConfigContext& context);
+                                   const ConfigContext& context, std::string_view dispatcher = "");
 
 /// Arguments that place no layer and that megatron_training() does not take, though they change time or memory.
 std::span<const std::string_view> unheeded_megatron_flags();

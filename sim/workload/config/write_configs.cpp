@@ -283,8 +283,13 @@ std::string refusal_of_nemo(const ConfigToWrite& what) {
   if (training.sharding.zero != Zero::states && training.sharding.zero != Zero::weights) {
     return zero_text(what) + ", and NeMo's recipes share the optimiser's states, or weights too";
   }
-  if (has_zero_plus_plus(training) || training.sharding.quantized_weights == QuantizedWeights::fp8) {
+  if (has_zero_plus_plus(training)) {
     return "weights or gradients that are made smaller before they are sent, and a row has no column for them";
+  }
+  const bool gathers = training.fp8_weights && training.sharding.quantized_weights == QuantizedWeights::fp8;
+  if (training.fp8->products && !gathers) {
+    return "weights in 16 bits beside 'fp8', and NeMo's recipes hold and gather them in 8 ('fp8_weights', "
+           "'quantized_weights' fp8)";
   }
   if (training.offload.on()) {
     return "what is left to hosts, which a row cannot say";

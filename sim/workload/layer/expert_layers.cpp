@@ -154,7 +154,8 @@ Signature dispatch_signature(const Layer& layer, std::int64_t samples) {
   const Shape& read = layer.inputs.front();
   Signature signature = of_sequence(samples, read.front(), Along::each);
   const int features = add_letter(signature, "features", read.back(), Along::each, true);
-  signature.inputs = {{-1, rows_of(samples, read, features)}, choices_of(signature, layer, samples)};
+  signature.inputs = {{.dimensions = rows_of(samples, read, features), .takes_terms = true},
+                      choices_of(signature, layer, samples)};
   signature.output = rows_of(samples, layer.output, features);
   signature.reads_inputs = true; // whose row is which follows from the choices
   return signature;
@@ -229,7 +230,8 @@ Signature combine_signature(const Layer& layer, std::int64_t samples) {
   const Shape& read = layer.inputs.front();
   Signature signature = of_sequence(samples, layer.output.front(), Along::each);
   const int features = add_letter(signature, "features", read.back(), Along::each, true);
-  signature.inputs = {{-1, rows_of(samples, read, features)}, choices_of(signature, layer, samples)};
+  signature.inputs = {{.dimensions = rows_of(samples, read, features), .takes_terms = true},
+                      choices_of(signature, layer, samples)};
   signature.output = rows_of(samples, layer.output, features);
   signature.reads_inputs = true; // whose row is which follows from the choices
   return signature;

@@ -52,10 +52,12 @@ void refuse_below(yaml::Map& map, const char* key, Zero zero, Zero least, const 
 
 // ZeRO++: all three of its keys need shared weights.
 void load_zero_plus_plus(yaml::Map& map, ShardingRule& rule) {
-  refuse_below(map, "quantized_weights", rule.zero, Zero::weights, "into which numbers gathered weights are made");
   refuse_below(map, "hpz_partition_size", rule.zero, Zero::weights, "how many replicas share a second copy of weights");
   refuse_below(map, "quantized_gradients", rule.zero, Zero::weights, "how gradients are reduced to parts");
   rule.quantized_weights = map.choice("quantized_weights", kQuantizedWeights, kQuantizedWeights.front().name).numbers;
+  const bool held_so = rule.quantized_weights == QuantizedWeights::fp8; // also what is gathered after a step
+  refuse_below(map, "quantized_weights", rule.zero, held_so ? Zero::states : Zero::weights,
+               "into which numbers gathered weights are made");
   rule.secondary = map.integer("hpz_partition_size", 2, kMostRanks, 0);
   rule.quantized_gradients = map.boolean("quantized_gradients", false);
   if (rule.secondary > 0 && rule.reshard && *rule.reshard != Reshard::after_forward) {
@@ -75,7 +77,7 @@ ShardingRule load_sharding(yaml::Map& map) {
   constexpr int kMostPrefetch = 1024;
   ShardingRule rule;
   rule.zero = static_cast<Zero>(map.integer("zero", 0, static_cast<int>(Zero::weights), 0));
-  refuse_below(map, "shard", rule.zero, Zero::gradients, "how many replicas share weights or gradients");
+  refuse_below(map, "shard", rule.zero, Zero::states, "how many replicas share states, gradients or weights");
   refuse_below(map, "reduce", rule.zero, Zero::gradients, "which gradients are reduced");
   refuse_below(map, "reshard", rule.zero, Zero::weights, "when weights are given up again");
   refuse_below(map, "gather", rule.zero, Zero::states, "when parameters are gathered");

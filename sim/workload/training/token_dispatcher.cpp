@@ -12,6 +12,11 @@ TokenDispatcher read_token_dispatcher(yaml::Map& map, Precision precision) {
     throw InputError(map.where("dispatch_precision"),
                      "casts numbers of 16 bits; allowed: 'precision' bf16 or fp16, or 'dispatch_precision' training");
   }
+  if (dispatcher.fp8 && dispatcher.kind == DispatcherKind::allgather) {
+    throw InputError(map.where("dispatch_precision"),
+                     "casts rows on their way to experts, and 'token_dispatcher' allgather sends tokens to all; "
+                     "allowed: with alltoall or deepep");
+  }
   if (map.has("dispatch_processors")) {
     if (dispatcher.kind != DispatcherKind::deepep) {
       throw InputError(map.where("dispatch_processors"),

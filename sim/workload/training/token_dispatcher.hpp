@@ -12,7 +12,8 @@ namespace stagecraft {
 
 enum class DispatcherKind {
   alltoall, ///< a copy of a token for each expert that it chose
-  deepep    ///< a copy for each node, and from there one for each rank
+  deepep,   ///< a copy for each node, and from there one for each rank
+  allgather ///< all tokens to all ranks, which make the rows of their own experts
 };
 
 struct DispatcherRow {
@@ -24,6 +25,8 @@ inline constexpr std::array kDispatchers = {
                   DispatcherKind::alltoall},
     DispatcherRow{"deepep", "a copy for each node over the network, from there one for each rank (DeepEP)",
                   DispatcherKind::deepep},
+    DispatcherRow{"allgather", "all tokens to every rank that has experts of its own, and sums of their results back",
+                  DispatcherKind::allgather},
 };
 
 /// How many bits a number has on its way to the experts, forward the token's and backward its gradient's. What comes

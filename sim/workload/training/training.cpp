@@ -254,11 +254,12 @@ void read_parallel(yaml::Map& map, Training& training) {
                                               "' both say how many stages a rank has; allowed: one of them");
   }
   training.chunks = read.interleave > 0 ? read.interleave : training.chunks;
-  const bool casts = training.fp8->name == "tensorwise";
+  constexpr std::array<std::string_view, 4> kGathered = {"delayed", "tensorwise", "blockwise", "mxfp8"};
+  const bool casts = std::find(kGathered.begin(), kGathered.end(), training.fp8->name) != kGathered.end();
   if (read.degrees.sharding.quantized_weights == QuantizedWeights::fp8 && !casts) {
     throw InputError(yaml::Map(*node, "parallel").where("quantized_weights"),
-                     "'quantized_weights' fp8 gathers what products in 8 bits multiply, with a scale for each tensor; "
-                     "allowed: with 'fp8' tensorwise");
+                     "'quantized_weights' fp8 gathers what products in 8 bits multiply; allowed: with 'fp8' delayed, "
+                     "tensorwise, blockwise or mxfp8");
   }
 }
 
