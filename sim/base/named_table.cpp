@@ -80,7 +80,12 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 }
 
 std::string unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
-  const std::vector<std::string> longer = longer_names(name, known);
+  std::vector<std::string> longer = longer_names(name, known);
+  const auto letter =
+      std::find_if(longer.begin(), longer.end(), [&](const std::string& one) { return one.size() == name.size() + 1; });
+  if (letter != longer.end()) { // its last letter is missing
+    longer = {*letter};
+  }
   const std::string here = here_called(name, known);
   const std::string close = !here.empty() ? here : longer.size() == 1 ? longer.front() : nearest(name, known);
   return "unknown " + std::string(what) + " '" + excerpt(name) + "'; " +

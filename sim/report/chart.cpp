@@ -176,7 +176,7 @@ std::string style_of(const Chart& chart, Look look) {
   case Look::points:
     return "using 1:2 with points pt 7 ps 0.6";
   case Look::line: // no line between names
-    return chart.x.names.empty() ? "using 1:2 with linespoints ps 0.6" : "using 1:2 with points ps 1";
+    return chart.x.names.empty() ? "using 1:2 with linespoints ps 0.6" : "using 1:2 with points ps 0.6";
   case Look::steps:
     return "using 1:2 with steps";
   case Look::front:
@@ -335,8 +335,9 @@ Figure figure_of(const Chart& chart) {
       frame.key.push_back(cut(series.name, kMostBeside));
     }
   }
-  constexpr int kPerName = 14, kPlot = 140;
-  frame.plot = bars || cells ? kPerName * static_cast<int>(std::max<std::size_t>(2, chart.y.names.size())) : kPlot;
+  constexpr int kPerName = 14, kPlot = 140, kLeastRows = 2, kLeastCells = 84; // a scale of colours has numbers
+  const int rows = kPerName * std::max(kLeastRows, static_cast<int>(chart.y.names.size()));
+  frame.plot = cells ? std::max(kLeastCells, rows) : bars ? rows : kPlot;
   Figure figure{.name = chart.name,
                 .title = chart.title,
                 .x = chart.x.title,

@@ -71,5 +71,15 @@ TEST_CASE("names are joined by commas", "[base][names]") {
   CHECK(join({"a", "b"}, "; ") == "a; b");
 }
 
+TEST_CASE("a family's name brings its members, a missing last letter the name, and another program's word ours",
+          "[base]") {
+  CHECK(unknown_name("device", "H100", {"h100-pcie", "h100-sxm", "a100"}) ==
+        "unknown device 'H100'; several begin so: h100-pcie, h100-sxm; known: h100-pcie, h100-sxm, a100");
+  CHECK(unknown_name("platform", "dgx-h10", {"dgx-h100", "dgx-h100-cluster"}) ==
+        "unknown platform 'dgx-h10'; did you mean 'dgx-h100'? known: dgx-h100, dgx-h100-cluster");
+  CHECK(unknown_name("precision", "bfloat16", {"fp32", "bf16"}) ==
+        "unknown precision 'bfloat16'; did you mean 'bf16'? known: fp32, bf16");
+}
+
 } // namespace
 } // namespace stagecraft

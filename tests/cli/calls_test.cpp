@@ -34,6 +34,7 @@ void fill(const Workshop& shop) {
   fs::copy_file(kChain, shop.folder() / "chain.yaml");
   fs::create_directory(shop.folder() / "hf");
   shop.write("hf/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
+  shop.write("train.sh", "torchrun pretrain_gpt.py --num-layers 32 --tensor-model-parallel-size 2\n");
   shop.write("ds.json", R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}})");
   shop.succeed("compare study.yaml -o result.json --trace trace.json");
   shop.succeed("plan chain.yaml --devices 2 --strategy uniform -o plan.yaml --quiet");

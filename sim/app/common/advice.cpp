@@ -90,6 +90,13 @@ const std::vector<Need>& needs() {
   return kNeeds;
 }
 
+// Whether the training has degrees of its own, by a framework's configuration or one by one.
+bool has_degrees(const Words& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find("training.config=") != std::string::npos || word.find("training.parallel") != std::string::npos;
+  });
+}
+
 // The call with all that it lacks; nothing where it lacks nothing.
 std::optional<Words> completed(const Words& words) {
   const std::string command = command_of(words);
@@ -98,7 +105,9 @@ std::optional<Words> completed(const Words& words) {
     const bool needed = std::find(need.commands.begin(), need.commands.end(), command) != need.commands.end();
     const bool given =
         std::any_of(need.flags.begin(), need.flags.end(), [&](std::string_view flag) { return gives(words, flag); });
-    if (needed && !given) {
+    if (needed && !given && need.value == "optimal" && has_degrees(words)) {
+      whole.insert(whole.end(), {"--strategy", "mesh"}); // the split that the degrees say
+    } else if (needed && !given) {
       whole.insert(whole.end(), {std::string(need.flags.front()), need.value});
     }
   }
@@ -288,6 +297,17 @@ std::optional<Words> with_near_file(const Words& words, std::string_view message
   return std::nullopt;
 }
 
+// What is said where a study changes the network of a platform that is one node.
+std::optional<Advice> no_network(const Words& words, std::string_view message) {
+  const std::size_t at = value_of(words, "--platform");
+  if (!message.starts_with("--set platform.network.") ||
+      message.find("missing key 'topology' in network") == std::string_view::npos || at == words.size()) {
+    return std::nullopt;
+  }
+  return Advice{"'" + excerpt(words[at]) + "' is one node, without a network to change",
+                "its links, below platform.nodes.0.links:\n" + lines_of({{{"show", words[at]}, ""}}, words.front())};
+}
+
 // What is said where two platforms are given to one comparison, each by its own flag or both behind one.
 std::optional<Advice> two_platforms(const Words& words, std::string_view message) {
   const bool twice = message.starts_with("--platform: ") && message.find("required but received") != std::string::npos;
@@ -348,6 +368,7 @@ constexpr ElsewhereFlag kElsewhere[] = {
     {"--seq-length", "--seq"},
     {"--seq-len", "--seq"},
     {"--sequence-length", "--seq"},
+    {"--config", "--set training.config="},
     {"--out", "-o"},
     {"--json", "--format json"},
     {"--csv", "--format csv"},
@@ -401,7 +422,7 @@ Advice advice_on(const Words& words, std::string_view message) {
   if (std::optional<Advice> advice = wrong_kind(words)) {
     return *advice;
   }
-  for (const auto& look : {nodes_as_platform, device_as_platform, two_platforms}) {
+  for (const auto& look : {nodes_as_platform, device_as_platform, no_network, two_platforms}) {
     if (std::optional<Advice> advice = look(words, message)) {
       return *advice;
     }

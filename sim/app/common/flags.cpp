@@ -45,7 +45,11 @@ Check either(const Check& one, const Check& other) {
   return {"(" + one.help + ") OR (" + other.help + ")", [one, other](const std::string& text) -> std::string {
             const std::string first = one.why_not(text);
             const std::string second = other.why_not(text);
-            return first.empty() || second.empty() ? "" : "(" + first + ") OR (" + second + ")";
+            if (first.empty() || second.empty()) {
+              return "";
+            }
+            const bool number = !text.empty() && text.find_first_not_of("0123456789+-.") == std::string::npos;
+            return number ? second : first + ", or what is allowed else: " + other.help;
           }};
 }
 

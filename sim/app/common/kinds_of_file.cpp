@@ -205,12 +205,17 @@ std::vector<FileKind> other_kinds() {
       {"config",
        "is a configuration of a training framework",
        [](const FileHead& file) {
-         return file.suffix == ".toml" ||
+         const auto says = [&](const char* word) { return file.text.find(word) != std::string::npos; };
+         return file.suffix == ".toml" || says("--tensor-model-parallel-size") || says("--micro-batch-size") ||
+                says("TENSOR_MODEL_PARALLEL") || (is_yaml(file) && file.has("per_device_batch_size")) ||
                 (file.suffix == ".json" && (file.has("zero_optimization") || file.has("train_batch_size")));
        },
        {},
        {{{"compare", "MODEL", "--platform", "dgx-h100", "--set", "training.config=FILE"},
-         "rank splits and schedules, trained as it says"}}},
+         "rank splits and schedules, trained as it says"},
+        {{"explain", "MODEL", "--platform", "dgx-h100", "--set", "training.config=FILE", "--strategy", "mesh",
+          "--schedule", "1f1b"},
+         "what holds its own split back"}}},
       {"table",
        "is a table",
        [](const FileHead& file) { return file.suffix == ".csv"; },
