@@ -138,6 +138,28 @@ TEST_CASE("parameters that Megatron-LM gathers in 8 bits are gathered so", "[con
   CHECK_THAT(read("--use-distributed-optimizer").unheeded.front(), Catch::StartsWith("--fp8-param-gather (which"));
 }
 
+TEST_CASE("MLPerf's variables of parameters in 8 bits are Megatron-LM's argument", "[config]") {
+  const auto gathers = [](const std::string& variables) {
+    return value(
+        read_text("export MINIBS=1 DGXNNODES=1 DGXNGPU=8 USE_DIST_OPTIMIZER=True " + variables, "config_a.sh", 8),
+        "parallel.quantized_weights");
+  };
+  CHECK(gathers("FP8=True FP8_PARAM_GATHER=True\n") == "fp8");
+  CHECK(gathers("FP8=True FP8_PARAMS=True FP8_PARAM_GATHER=True\n") == "fp8"); // the same, said twice
+  CHECK(gathers("FP8=True FP8_PARAM_GATHER=False\n").empty());
+  CHECK(gathers("FP8_PARAM_GATHER=True\n").empty());
+}
+
+// Delayed gradients of weights are among what a pair hides exchanges behind; without pairs they are not taken over.
+TEST_CASE("delayed gradients of weights go with pairs of passes", "[config]") {
+  const auto unheeded = [](const std::string& arguments) {
+    return read_text(kBatch + "--pipeline-model-parallel-size 2 --delay-wgrad-compute " + arguments, "a.sh").unheeded;
+  };
+  CHECK(unheeded("--overlap-moe-expert-parallel-comm").empty());
+  CHECK(unheeded("") == std::vector<std::string>{"--delay-wgrad-compute"});
+  CHECK(unheeded("--overlap-moe-expert-parallel-comm --num-virtual-stages-per-pipeline-rank 2").size() == 2);
+}
+
 // mixed_precision.py: three of its sets gather so, unless the file says otherwise.
 TEST_CASE("a mixed precision of Megatron-Bridge that gathers in 8 bits does so here", "[config]") {
   const auto read = [](const std::string& precision, const std::string& more = "") {

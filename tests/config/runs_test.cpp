@@ -137,6 +137,8 @@ TEST_CASE("what is left to hosts and made smaller is written where a framework h
              Catch::Contains("without 'zero' 1"));
   CHECK_THAT(refused("torchtitan", "offload: {optimizer: 1}, parallel: {zero: 3}"), Catch::Contains("or nothing"));
   CHECK_THAT(refused("torchtitan", "parallel: {zero: 3, hpz_partition_size: 4}"), Catch::Contains("ZeRO++"));
+  CHECK_THAT(refused("torchtitan", "fp8: tensorwise, fp8_weights: true, parallel: {zero: 3}"),
+             Catch::Contains("weights in 8 bits alone"));
   CHECK_THAT(refused("nemo", "parallel: {zero: 3, quantized_weights: int8}"), Catch::Contains("no column for them"));
   check_same("nemo", ".csv", "fp8: delayed, fp8_weights: true, parallel: {zero: 1, quantized_weights: fp8}");
   CHECK_THAT(refused("nemo", "fp8: delayed, parallel: {zero: 1}"), Catch::Contains("hold and gather them in 8"));

@@ -57,8 +57,9 @@ void prefer_first_experts(Transformer& model) {
 } // namespace
 
 TEST_CASE("programs whose ranks share experts come to the unsharded run's loss and gradients") {
-  const TransformerSizes sizes = mixture();
+  TransformerSizes sizes = mixture();
   for (const bool skewed : {false, true}) {
+    sizes.expert_bias = skewed;
     Transformer model = make_transformer(sizes);
     if (skewed) {
       prefer_first_experts(model);

@@ -300,6 +300,22 @@ private:
   // Rows, or choices, of experts that this rank has along a dimension of the layout, with those of others as zeros, or
   // as choices of no expert. Tensors keep their size: what matters is whose numbers a rank knows.
   Numbers of_own_experts(Numbers numbers, const ProgramTensor& tensor, std::size_t dimension, int rank) {
+    const Numbers choices = choices_of(tensor, rank);
+    const std::int64_t width = static_cast<std::int64_t>(numbers.values.size()) / product(choices.sizes);
+    if (width * product(choices.sizes) != static_cast<std::int64_t>(numbers.values.size())) {
+      throw std::runtime_error("rows do not fit their choices");
+    }
+    const bool is_choice = tensor.op == router_of(tensor.op) && tensor.role == ProgramTensor::Role::value;
+    for (std::size_t i = 0; i < choices.values.size(); ++i) {
+      if (!has_expert(choices.values[i], dimension, rank)) {
+        std::fill_n(numbers.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width, is_choice ? -1.0 : 0.0);
+      }
+    }
+    return numbers;
+  }
+
+  // The choices of which a rank has the rows of such a tensor, or zeros for them.
+  Numbers choices_of(const ProgramTensor& tensor, int rank) {
     const int router = router_of(tensor.op);
     const auto [known, is_new] = choices_.try_emplace(router);
     if (is_new) {
@@ -311,18 +327,7 @@ private:
       const bool cuts_choices = placement.is_shard() && !placement.sorted && placement.dimension < 2;
       placement = cuts_choices ? shard_of(as_choices.dimensions, placement.dimension) : Placement{};
     }
-    const Numbers choices = part_of(known->second, as_choices, rank);
-    const std::int64_t width = static_cast<std::int64_t>(numbers.values.size()) / product(choices.sizes);
-    if (width * product(choices.sizes) != static_cast<std::int64_t>(numbers.values.size())) {
-      throw std::runtime_error("rows do not fit their choices");
-    }
-    const bool is_choice = tensor.op == router && tensor.role == ProgramTensor::Role::value;
-    for (std::size_t i = 0; i < choices.values.size(); ++i) {
-      if (!has_expert(choices.values[i], dimension, rank)) {
-        std::fill_n(numbers.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width, is_choice ? -1.0 : 0.0);
-      }
-    }
-    return numbers;
+    return part_of(known->second, as_choices, rank);
   }
 
   // Whether the expert of a choice is among this rank's by its coordinate of a dimension of the layout: all dimensions
@@ -432,13 +437,70 @@ private:
     case StepKind::backward_input:
       return math.backward_input(with_same_inputs(sort(step, rank), step.op, rank), step.index);
     case StepKind::add_last:
+      if (has_experts(step.op)) {
+        Numbers value = read(rank, step.reads[0]);
+        const ProgramTensor& bias = tensor(step.reads[1]);
+        for_each_row(tensor(step.reads[0]), bias, rank, value.values.size(),
+                     [&](std::size_t at, std::size_t of) { value.values[at] += read(rank, step.reads[1]).values[of]; });
+        return value;
+      }
       return add_last(read(rank, step.reads[0]), read(rank, step.reads[1]));
     default:
       break;
     }
     const bool last = program_.operators[step.op].parameters[step.index].added_last;
+    if (last && has_experts(step.op)) {
+      const Numbers& gradient = read(rank, step.reads.front());
+      Numbers sum = zeros(local_sizes(tensor(step.writes)));
+      for_each_row(tensor(step.reads.front()), tensor(step.writes), rank, gradient.values.size(),
+                   [&](std::size_t at, std::size_t of) { sum.values[of] += gradient.values[at]; });
+      return sum;
+    }
     return last ? summed(read(rank, step.reads.front()), tensor(step.writes))
                 : math.backward_weight(sort(step, rank), step.index);
+  }
+
+  bool has_experts(int op) const {
+    const auto& letters = program_.operators[op].letters;
+    return std::any_of(letters.begin(), letters.end(), [](const Letter& one) { return one.name == kExperts; });
+  }
+
+  std::vector<std::int64_t> local_sizes(const ProgramTensor& tensor) const {
+    std::vector<std::int64_t> sizes;
+    for (std::size_t at = 0; at < tensor.dimensions.size(); ++at) {
+      std::int64_t size = tensor.dimensions[at].size();
+      for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
+        const Placement& placement = tensor.placements[axis];
+        size /= placement.is_shard() && placement.dimension == static_cast<int>(at)
+                    ? program_.layout.dimensions[axis].size
+                    : 1;
+      }
+      sizes.push_back(size);
+    }
+    return sizes;
+  }
+
+  // Numbers of rows of a rank's own experts, and those of these experts' biases that belong to them.
+  template <class Use>
+  void for_each_row(const ProgramTensor& rows, const ProgramTensor& bias, int rank, std::size_t numbers,
+                    const Use& use) {
+    const Numbers choices = choices_of(rows, rank);
+    const std::size_t width = numbers / choices.values.size();
+    std::int64_t first = 0;
+    for (std::size_t axis = 0, experts = static_cast<std::size_t>(experts_); axis < bias.placements.size(); ++axis) {
+      const Placement& placement = bias.placements[axis];
+      if (placement.is_shard() && placement.dimension == 0) {
+        experts /= static_cast<std::size_t>(program_.layout.dimensions[axis].size);
+        first += program_.layout.coordinate(rank, axis) * static_cast<std::int64_t>(experts);
+      }
+    }
+    const std::int64_t own = local_sizes(bias).front();
+    for (std::size_t row = 0; row < choices.values.size(); ++row) {
+      const auto expert = static_cast<std::int64_t>(std::floor(choices.values[row])) - first;
+      for (std::size_t i = 0; expert >= 0 && expert < own && i < width; ++i) {
+        use(row * width + i, static_cast<std::size_t>(expert) * width + i);
+      }
+    }
   }
 
   // Plain gradient descent.

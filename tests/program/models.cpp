@@ -25,6 +25,8 @@ std::vector<TransformerSizes> program_models() {
   wide.intermediate = wide.samples = 16;
   TransformerSizes experts = gated;
   experts.experts = 4;
+  TransformerSizes biased = experts;
+  biased.expert_bias = true;
   TransformerSizes latent = experts;
   latent.latent = true;
   latent.hidden = 16;
@@ -33,13 +35,13 @@ std::vector<TransformerSizes> program_models() {
   dense.experts = 0;
   TransformerSizes adapted = gated;
   adapted.adapters = 3;
-  return {gated, apart, gelu, tied, wide, experts, latent, dense, adapted};
+  return {gated, apart, gelu, tied, wide, experts, biased, latent, dense, adapted};
 }
 
 std::string describe(const TransformerSizes& sizes) {
   return std::string(sizes.gated ? sizes.fused ? "gated" : "two products" : "gelu") + (sizes.tied ? ", tied" : "") +
          (sizes.adapters > 0 ? ", adapters" : "") + (sizes.experts > 0 ? ", experts" : "") +
-         (sizes.latent ? ", latent" : "");
+         (sizes.expert_bias ? " with biases" : "") + (sizes.latent ? ", latent" : "");
 }
 
 Program program_of(const Transformer& model, const Layout& layout, bool sequence) {

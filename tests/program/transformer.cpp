@@ -129,6 +129,12 @@ private:
     return layer;
   }
 
+  int expert_product(std::int64_t rows, int in, int out, const std::vector<int>& makers) {
+    Layer product = routed(rows, in, rows, out);
+    product.bias = sizes_.expert_bias;
+    return append(expert_linear_signature(product, sizes_.samples), expert_linear_math(), makers);
+  }
+
   int mixture(int x) {
     const int hidden = sizes_.hidden, inner = sizes_.intermediate;
     const std::int64_t tokens = sizes_.tokens, rows = tokens * kTop, samples = sizes_.samples;
@@ -140,12 +146,10 @@ private:
     const int router = append(router_signature(choice, samples), router_math(kTop), {normed});
     const int sent =
         append(dispatch_signature(routed(tokens, hidden, rows, hidden), samples), dispatch_math(), {normed, router});
-    const int expanded = append(expert_linear_signature(routed(rows, hidden, rows, 2 * inner), samples),
-                                expert_linear_math(), {sent, router});
+    const int expanded = expert_product(rows, hidden, 2 * inner, {sent, router});
     const int gate = append(gated_signature(routed(rows, 2 * inner, rows, inner), samples), weighted_gated_math(),
                             {expanded, router});
-    const int contracted = append(expert_linear_signature(routed(rows, inner, rows, hidden), samples),
-                                  expert_linear_math(), {gate, router});
+    const int contracted = expert_product(rows, inner, hidden, {gate, router});
     const int back =
         append(combine_signature(routed(rows, hidden, tokens, hidden), samples), combine_math(), {contracted, router});
     return combine(add_math(), mlp_of(normed, x), back, hidden);

@@ -14,7 +14,8 @@ struct TransformerSizes {
   bool tied = false; ///< the head's weight is the embedding's
   int adapters = 0;  ///< rank of those beside products inside blocks, whose own weights are frozen; 0: none
   int experts = 0; ///< a gated mixture of so many, of which a token goes to two, beside a part that all share; 0: none
-  bool latent = false; ///< latent attention, with heads of hidden / heads features, half as many of them rotary
+  bool expert_bias = false; ///< of the products of experts
+  bool latent = false;      ///< latent attention, with heads of hidden / heads features, half as many of them rotary
 };
 
 struct Transformer {

@@ -39,6 +39,32 @@ bool offloads_as_fsdp(const Offload& offload) {
   return offload == Offload{.optimizer = 1, .gradients = true, .parameters = true, .activations = 0};
 }
 
+// What TorchTitan cannot say of 8 bits, or of experts.
+std::string refusal_of_torchtitan_parts(const ConfigToWrite& what) {
+  const Training& training = what.training;
+  if (training.fp8->products && training.fp8->name != "tensorwise" && training.fp8->name != "mxfp8") {
+    return "fp8 " + std::string(training.fp8->name) + ", and TorchTitan has tensorwise and mxfp8";
+  }
+  if (training.sharding.quantized_weights == QuantizedWeights::fp8 && training.fp8->name != "tensorwise") {
+    return "weights of " + std::string(training.fp8->name) +
+           " that are gathered in 8 bits, and TorchTitan gathers "
+           "those of tensorwise so";
+  }
+  if (training.fp8_weights) {
+    return "weights in 8 bits alone, and TorchTitan's are of single precision between steps";
+  }
+  if (what.mesh.experts.ranks == 1) {
+    return "";
+  }
+  if (training.dispatcher.kind == DispatcherKind::allgather) {
+    return "a dispatcher that gathers tokens, and TorchTitan's send them to their experts";
+  }
+  const int shard = training.sharding.zero == Zero::weights ? sharing(what) : what.mesh.context.ranks;
+  return shard * what.mesh.tensor % what.mesh.experts.ranks != 0
+             ? "experts across groups that share weights, and TorchTitan's divide the ranks of one"
+             : "";
+}
+
 std::string refusal_of_torchtitan(const ConfigToWrite& what) {
   const Training& training = what.training;
   const bool shards = training.sharding.zero == Zero::weights;
@@ -65,9 +91,6 @@ std::string refusal_of_torchtitan(const ConfigToWrite& what) {
   if (what.layers.count('m') > 0) {
     return "layers that predict further tokens";
   }
-  if (training.fp8->products && training.fp8->name != "tensorwise" && training.fp8->name != "mxfp8") {
-    return "fp8 " + std::string(training.fp8->name) + ", and TorchTitan has tensorwise and mxfp8";
-  }
   if (has_zero_plus_plus(training)) {
     return "weights or gradients of ZeRO++, and TorchTitan gathers weights in 16 or, with float8, 8 bits";
   }
@@ -75,7 +98,7 @@ std::string refusal_of_torchtitan(const ConfigToWrite& what) {
     return "a part of what FSDP can leave to hosts, and TorchTitan leaves weights, gradients and states there, or "
            "nothing";
   }
-  return "";
+  return refusal_of_torchtitan_parts(what);
 }
 
 // [["tok_embeddings", "layers.0"], ["layers.1", "norm", "output"]]
@@ -108,8 +131,12 @@ std::string parallelism_of_torchtitan(const ConfigToWrite& what) {
             (what.mesh.context.rule == ContextRule::ring ? "alltoall" : "allgather") + "\"\n";
   }
   if (what.mesh.experts.ranks > 1) {
-    text += "expert_parallel_degree = " + std::to_string(what.mesh.experts.ranks) +
-            "\nexpert_tensor_parallel_degree = " + std::to_string(what.mesh.experts.tensor) + "\n";
+    text += "expert_parallel_degree = " + std::to_string(what.mesh.experts.ranks) + "\n";
+    text += what.mesh.experts.tensor > 1
+                ? "expert_tensor_parallel_degree = " + std::to_string(what.mesh.experts.tensor) + "\n"
+                : "";
+    text +=
+        what.training.dispatcher.kind == DispatcherKind::deepep ? "expert_parallel_comm_backend = \"deepep\"\n" : "";
   }
   if (what.mesh.tensor_rule == TensorRule::torchtitan_whole_loss) {
     text += "disable_loss_parallel = true\n";

@@ -50,14 +50,14 @@ void refuse_below(yaml::Map& map, const char* key, Zero zero, Zero least, const 
   }
 }
 
-// ZeRO++: all three of its keys need shared weights.
+// ZeRO++: its keys need shared weights, but for those that are held in 8 bits anyway.
 void load_zero_plus_plus(yaml::Map& map, ShardingRule& rule) {
-  refuse_below(map, "hpz_partition_size", rule.zero, Zero::weights, "how many replicas share a second copy of weights");
-  refuse_below(map, "quantized_gradients", rule.zero, Zero::weights, "how gradients are reduced to parts");
   rule.quantized_weights = map.choice("quantized_weights", kQuantizedWeights, kQuantizedWeights.front().name).numbers;
   const bool held_so = rule.quantized_weights == QuantizedWeights::fp8; // also what is gathered after a step
   refuse_below(map, "quantized_weights", rule.zero, held_so ? Zero::states : Zero::weights,
                "into which numbers gathered weights are made");
+  refuse_below(map, "hpz_partition_size", rule.zero, Zero::weights, "how many replicas share a second copy of weights");
+  refuse_below(map, "quantized_gradients", rule.zero, Zero::weights, "how gradients are reduced to parts");
   rule.secondary = map.integer("hpz_partition_size", 2, kMostRanks, 0);
   rule.quantized_gradients = map.boolean("quantized_gradients", false);
   if (rule.secondary > 0 && rule.reshard && *rule.reshard != Reshard::after_forward) {
