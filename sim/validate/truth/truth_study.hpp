@@ -51,6 +51,10 @@ void fill_published_sizes(TruthRow& row);
 /// enough.
 std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_vocabulary);
 
+/// The names of the operators of a decoder that Megatron-Core's recompute of a module runs again, `mla_up_proj` or
+/// `mlp`; none for other modules, or where the row's model has no such part.
+std::vector<std::string> operators_of_module(const TruthRow& row, std::string_view module);
+
 /// The machine of a row, `platform: …`, with as many devices as the run used. `shipped` as Folders::shipped.
 std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devices,
                                                    const std::filesystem::path& shipped);
@@ -61,7 +65,7 @@ int truth_devices(const TruthRow& row);
 /// A framework, as tables name it.
 struct TruthFramework {
   std::string_view name, help;             ///< the name of its recipe
-  std::array<std::string_view, 3> words{}; ///< in the source, the table or the note; none: where no other fits
+  std::array<std::string_view, 4> words{}; ///< in the source, the table or the note; none: where no other fits
   bool pads_vocabulary = false;            ///< to a multiple of 128 x the tensor degree
 };
 const TruthFramework& framework_of(const TruthRow& row);

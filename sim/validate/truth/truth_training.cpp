@@ -26,8 +26,10 @@ constexpr std::array kFrameworks = {
     TruthFramework{"megatron-lm-2021", "Megatron-LM of 2021", {"narayanan et al. 2021", "sc21"}, true},
     TruthFramework{"megatron-lm-2022", "Megatron-LM of 2022", {"korthikanti"}, true},
     TruthFramework{"megatron-lm-2023", "Megatron-LM of 2023", {"zero bubble"}, true},
-    TruthFramework{"nemo-2024", "NeMo of 2024", {"nemo 24", "nemo24", "mlperf training v4"}, true},
-    TruthFramework{"nemo-2025", "NeMo and Megatron-Bridge of 2025", {"nemo", "megatron-bridge", "mlperf"}, true},
+    TruthFramework{
+        "nemo-2024", "NeMo of 2024", {"nemo 24", "nemo24", "nemo-framework-launcher", "mlperf training v4"}, true},
+    TruthFramework{"megatron-bridge", "Megatron-Bridge", {"megatron-bridge", "mlperf"}, true},
+    TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true},
     TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "simumax"}, true},
     TruthFramework{"pytorch", "PyTorch, one operator after another"},
 };
@@ -163,7 +165,7 @@ private:
       const std::string front = "layer." + std::to_string(layer) + ".";
       names += (names.empty() ? "" : ", ") + front + "projection" + (layer % 2 == 0 ? ", " + front + "expand" : "");
     }
-    return ", operators: [" + names + "]";
+    return names;
   }
 
   bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }
@@ -181,15 +183,30 @@ private:
     if (has(words, "core_attn") || (!by_operator && words == "selective")) {
       add("attention");
     }
+    const std::string operators = is_torchtitan() ? every_second_product() : operators_of_modules(words);
+    if (!kinds.empty() || !operators.empty()) {
+      const std::string of_kinds = kinds.empty() ? "" : "kinds: [" + kinds + "]";
+      const std::string of_names = operators.empty() ? "" : "operators: [" + operators + "]";
+      line("  recompute: {" + of_kinds + (kinds.empty() || operators.empty() ? "" : ", ") + of_names + "}");
+    }
+  }
+
+  // Of modules that Megatron-Core runs again as a whole.
+  std::string operators_of_modules(const std::string& words) {
+    std::string names;
     for (const std::string module : {"mlp", "moe", "mla_up_proj"}) {
-      if (has(words + ",", module + ",")) {
+      if (!has(words + ",", module + ",")) {
+        continue;
+      }
+      const std::vector<std::string> operators = operators_of_module(row_, module);
+      if (operators.empty()) {
         assume("recompute of " + module + " is left out");
       }
+      for (const std::string& name : operators) {
+        names += (names.empty() ? "" : ", ") + name;
+      }
     }
-    const std::string operators = is_torchtitan() ? every_second_product() : "";
-    if (!kinds.empty()) {
-      line("  recompute: {kinds: [" + kinds + "]" + operators + "}");
-    }
+    return names;
   }
 
   // What replicas share, as degree `zero`, and among how many.
