@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/fit/kernel_forms.hpp"
 
+#include "calibrate/fit/fit_cast.hpp"
 #include "calibrate/fit/fit_family.hpp"
 #include "calibrate/fit/fit_line.hpp"
 
@@ -167,6 +168,7 @@ KernelFit fit_kernel(const KernelSamples& samples, const Roofline& base, double 
   (fit.grid     ? fit.grid->error
    : fit.family ? fit.family->error
                 : fit.line->error) = error_of(errors_of(*best, others), scheme_text(others));
+  fit.cast = fit.grid ? fit_cast(samples) : 0;
   return fit;
 }
 

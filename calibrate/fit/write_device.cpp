@@ -110,6 +110,7 @@ std::string kernel_text(const KernelFit& fit) {
   text += "      pass: " + std::string(row_of(fit.pass).name) + "\n";
   text += "      precision: " + std::string(row_of(fit.precision).name) + "\n";
   text += fit.variant.empty() ? "" : "      variant: " + yaml_text(fit.variant) + "\n";
+  text += fit.cast > 0 ? "      cast: " + digits(fit.cast) + " s\n" : "";
   text += fit.grid ? grid_text(*fit.grid) : "";
   text += fit.family ? family_text(*fit.family) : "";
   return text + (fit.line ? "      line:\n" + line_text(*fit.line, std::string(8, ' ')) : "");

@@ -270,7 +270,7 @@ private:
       part.shape[0] *= rounds;
       part.shape[1] = std::max(1.0, part.shape[1] / rounds);
       if (const auto one = predicted(fits, part, 1, variant)) {
-        whole->time = std::max(whole->time, one->time * rounds);
+        whole->time = std::max(whole->time, one->time * rounds); // attention has no cast
       }
     }
     return whole;
@@ -297,9 +297,10 @@ private:
       if (!one) {
         return std::nullopt;
       }
-      sum.time += one->time;
-      if (one->time > sum.longest) {
-        sum.longest = one->time;
+      const Seconds alone = one->time - one->cast; // casts are a cost of their own (cast_time())
+      sum.time += alone;
+      if (alone > sum.longest) {
+        sum.longest = alone;
         sum.error = {one->family, one->spread, CostSource::fits};
       }
     }

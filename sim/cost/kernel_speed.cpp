@@ -21,15 +21,17 @@ public:
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
-    return slowed(op, cost_->time(op, type, samples, precision), precision);
+    return slowed(op, cost_->time(op, type, samples, precision), precision, casts_of(op, type, samples, {}));
   }
 
   std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
                                             const Shard& shard) const override {
-    return slowed(op, cost_->time_of_shard(op, type, samples, precision, shard), precision);
+    return slowed(op, cost_->time_of_shard(op, type, samples, precision, shard), precision,
+                  casts_of(op, type, samples, shard));
   }
 
-  // A time less its gap, then slowed, is no more than the slowed time less the gap: speeds are at most 1.
+  // A time less its gap, then slowed, is no more than the slowed time less the gap: speeds are at most 1. How much of
+  // it are casts is not known, so all of it has the higher of both speeds.
   std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
                                       const AnyPart& part) const override {
     auto least = cost_->least_time(op, type, precision, part);
@@ -37,8 +39,17 @@ public:
       return least;
     }
     const Speeds& speeds = speeds_[static_cast<std::size_t>(op)];
-    const double all = std::max({speeds.forward, speeds.backward_input, speeds.backward_weight});
-    return LeastTime{*slowed(op, least->each, precision), least->all / (all * speed_of_rows(speeds, precision))};
+    const double rows = speed_of_rows(speeds, precision);
+    const auto highest = [&](const Pass& pass, double speed) {
+      return std::max(speed * rows, pass.casts > 0 ? speed_.other : 0.0);
+    };
+    const Operator& what = operator_of(op);
+    const double forward = highest(what.forward, speeds.forward);
+    const double input = highest(what.backward_input, speeds.backward_input);
+    const double weight = highest(what.backward_weight, speeds.backward_weight);
+    return LeastTime{
+        {least->each.forward / forward, least->each.backward_input / input, least->each.backward_weight / weight},
+        least->all / std::max({forward, input, weight})};
   }
 
   bool alike(OperatorId a, OperatorId b) const override {
@@ -88,13 +99,26 @@ private:
     return aligned == kLoaded ? 1 : aligned >= 4 ? speed_.rows_of_4_bytes : speed_.rows_of_2_bytes;
   }
 
-  std::optional<OperatorTime> slowed(OperatorId op, std::optional<OperatorTime> time, Precision precision) const {
+  // Casts of products in 8 bits, of which the passes' times consist in part.
+  OperatorTime casts_of(OperatorId op, const DeviceType& type, double samples, const Shard& shard) const {
+    const Operator& what = operator_of(op);
+    const auto of = [&](const Pass& pass) { return cast_time(pass_of_shard(pass, shard), type, samples); };
+    return {of(what.forward), of(what.backward_input), of(what.backward_weight)};
+  }
+
+  // Memory bounds casts, as all other kernels that do not multiply.
+  std::optional<OperatorTime> slowed(OperatorId op, std::optional<OperatorTime> time, Precision precision,
+                                     const OperatorTime& casts) const {
     if (time) {
       const Speeds& speeds = speeds_[static_cast<std::size_t>(op)];
       const double of_rows = speed_of_rows(speeds, precision);
-      time->forward = time->forward / (speeds.forward * of_rows);
-      time->backward_input = time->backward_input / (speeds.backward_input * of_rows);
-      time->backward_weight = time->backward_weight / (speeds.backward_weight * of_rows);
+      const auto pass = [&](Seconds whole, Seconds counted, double speed) {
+        const Seconds cast = std::min(whole, counted); // a profile may have none
+        return (whole - cast) / (speed * of_rows) + cast / speed_.other;
+      };
+      time->forward = pass(time->forward, casts.forward, speeds.forward);
+      time->backward_input = pass(time->backward_input, casts.backward_input, speeds.backward_input);
+      time->backward_weight = pass(time->backward_weight, casts.backward_weight, speeds.backward_weight);
     }
     return time;
   }

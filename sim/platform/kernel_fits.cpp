@@ -79,6 +79,16 @@ double processors_of(const KernelFits& fits) {
   return std::max(1.0, fits.processors * (fits.scale ? fits.scale->processors : 1));
 }
 
+// The part of a fitted time that a cast of the first operand takes. The product itself takes its roofline at least.
+Seconds cast_of(const KernelFit& fit, const Kernel& kernel, Seconds time) {
+  if (fit.cast == 0 || !fit.grid) {
+    return Seconds{0};
+  }
+  const double elements = kernel.shape[0] * kernel.shape[1] * kernel.shape[3];
+  return std::clamp(Seconds{fit.cast * elements}, Seconds{0},
+                    std::max(Seconds{0}, time - time_of(fit.grid->base, kernel)));
+}
+
 std::optional<KernelTime> fitted(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
   const KernelFit* fit = find_fit(fits, kernel, variant);
   const bool exact_holds = variant.empty() && (!fits.scale || fits.scale->processors == 1);
@@ -90,7 +100,8 @@ std::optional<KernelTime> fitted(const KernelFits& fits, const Kernel& kernel, s
   }
   const double processors = processors_of(fits);
   if (fit->grid) {
-    return KernelTime{time_of(*fit->grid, kernel, processors), fit->grid->error.spread(), fit->name, FitSource::grid};
+    const Seconds time = time_of(*fit->grid, kernel, processors);
+    return KernelTime{time, fit->grid->error.spread(), fit->name, FitSource::grid, cast_of(*fit, kernel, time)};
   }
   if (fit->family) {
     return KernelTime{time_of(*fit->family, kernel, processors), fit->family->error.spread(), fit->name,
@@ -165,7 +176,9 @@ std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel,
     like.precision = precision;
     std::optional<KernelTime> time = fitted(fits, like, variant);
     if (time) {
-      time->time = time->time * more_work(kernel, like) * (pass == kernel.pass ? 1 : ratio.factor);
+      const double more = more_work(kernel, like) * (pass == kernel.pass ? 1 : ratio.factor);
+      time->time = time->time * more;
+      time->cast = time->cast * more;
       time->spread = std::hypot(time->spread, spread);
       time->source = FitSource::borrowed;
     }
@@ -276,7 +289,9 @@ std::optional<KernelTime> predict(const KernelFits& fits, const Kernel& kernel, 
     return predict(fits, like, variant);
   }
   if (time && fits.scale) {
+    const Seconds alone = scaled(fits, kernel, time->time - time->cast);
     time->time = scaled(fits, kernel, time->time);
+    time->cast = time->time - alone;
     time->spread = at_least_floor(fits, time->spread);
   }
   return time;
@@ -382,6 +397,19 @@ double least_of(const ResidualGrid& grid, const SizedRange& range, double proces
   return time_of(grid.base, range.kernels.high).value / range.high_size * std::exp(residual);
 }
 
+// A product's part of the least time with a cast. The cast takes as long per size for any samples, and longest at one
+// of the degrees at the ends.
+double least_without_cast(const KernelFit& fit, const SizedRange& range, double with_cast) {
+  const auto cast_at = [&](const Kernel& kernel, double size) {
+    return size > 0 ? fit.cast * kernel.shape[0] * kernel.shape[1] * kernel.shape[3] / size
+                    : std::numeric_limits<double>::infinity();
+  };
+  const double most =
+      std::max(cast_at(range.kernels.low, range.low_size), cast_at(range.kernels.high, range.high_size));
+  return std::max(with_cast - most,
+                  std::min(with_cast, time_of(fit.grid->base, range.kernels.high).value / range.high_size));
+}
+
 double least_of(const KernelFamily& family, const SizedRange& range, double processors) {
   double least = std::numeric_limits<double>::infinity();
   for (const std::vector<FitTerm>& way : family.ways) {
@@ -441,9 +469,12 @@ std::optional<LeastKernelTime> least_fitted(const KernelFits& fits, const SizedR
   }
   const double processors = processors_of(fits);
   if (const KernelFit* fit = find_fit(fits, like, "")) {
-    const double fitted = fit->grid     ? least_of(*fit->grid, range, processors)
-                          : fit->family ? least_of(*fit->family, range, processors)
-                                        : least_of(*fit->line, range);
+    double fitted = fit->grid     ? least_of(*fit->grid, range, processors)
+                    : fit->family ? least_of(*fit->family, range, processors)
+                                  : least_of(*fit->line, range);
+    if (fit->cast > 0 && fit->grid) {
+      fitted = least_without_cast(*fit, range, fitted);
+    }
     return LeastKernelTime{std::min(least.per_size, fitted), true};
   }
   return std::isfinite(least.per_size) ? std::optional(least) : std::nullopt;

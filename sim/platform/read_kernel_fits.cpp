@@ -157,6 +157,7 @@ KernelFit read_kernel(const yaml::Node& node) {
   fit.variant = map.text("variant", "");
   fit.name = std::string(op.name) + "/" + std::string(pass.name) + "/" + std::string(precision.name) +
              (fit.variant.empty() ? "" : "/" + fit.variant);
+  fit.cast = map.quantity<Seconds>("cast", {0, 1e-6, true, "0 to 1 us"}, Seconds{0}).value;
   if (const yaml::Node* grid = map.find("grid")) {
     fit.grid = read_grid(*grid);
   }
@@ -169,6 +170,10 @@ KernelFit read_kernel(const yaml::Node& node) {
   map.finish();
   if (!fit.grid && !fit.family && !fit.line) {
     throw InputError(node.where, "a fit of '" + fit.name + "' without a form; allowed: 'grid', 'family', 'line'");
+  }
+  if (fit.cast > 0 && (fit.op != KernelOp::gemm || !fit.grid)) {
+    throw InputError(map.where("cast"),
+                     "a cast timed with '" + fit.name + "'; allowed: with products that have a 'grid'");
   }
   return fit;
 }
@@ -224,6 +229,7 @@ PassRatio read_pass_ratio(const yaml::Node& node) {
   }
   ratio.factor = map.number("factor", physical::kFactor);
   ratio.spread = map.number("spread", kShare);
+  ratio.sums = map.number("sums", {0, 1, true, "0 to 1"}, ratio.sums);
   ratio.source = map.text("source");
   map.finish();
   return ratio;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sim/base/utf8.hpp"
+#include "sim/cost/gradient_sums.hpp"
 #include "sim/cost/kernel_speed.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
@@ -569,8 +570,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   map.find("sweep"); // load_sweep() reads it
   map.finish();
   check_kernel_types(study, map);
-  study.cost =
-      at_kernel_speed(std::move(std::get<std::unique_ptr<CostModel>>(cost)), *study.model, study.training.kernel_speed);
+  study.cost = with_gradient_sums(
+      at_kernel_speed(std::move(std::get<std::unique_ptr<CostModel>>(cost)), *study.model, study.training.kernel_speed),
+      *study.model, study.training);
   return study;
 }
 

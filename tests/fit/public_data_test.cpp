@@ -11,6 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
+#include "calibrate/fit/fit_cast.hpp"
 #include "calibrate/fit/fit_device.hpp"
 #include "calibrate/fit/fit_line.hpp"
 
@@ -138,6 +139,7 @@ TEST_CASE("the shipped fits of later boards meet their tables as their files say
       const double met = shipped_error(type, table, precision);
       CHECK(met <= stated);
       CHECK(met >= 0.6 * stated);
+      CHECK(fit->cast == Approx(op == KernelOp::gemm ? fit_cast(table.kernels) : 0).epsilon(0.01));
     };
     for (const auto& [name, precision] : formats) {
       if (precision != Precision::nvfp4 || one.device != "l40s-48gb") { // which has none

@@ -93,6 +93,31 @@ TEST_CASE("a grid is multilinear in logarithms between its nodes and constant be
   CHECK(ratio(1e5, 1e5) == Catch::Detail::Approx(0).margin(1e-9));
 }
 
+// A product of 512 x 1000 x 1000 takes 512 x 2 us + 10 us = 1.034 ms by the roofline, e^0.1 times as long by the fit.
+TEST_CASE("a cast that was timed with a product is a part of its time", "[platform][fits]") {
+  const auto with_cast = [](const std::string& each) {
+    std::string text = kDevice;
+    const std::string key = "      precision: fp16\n";
+    text.insert(text.find(key) + key.size(), "      cast: " + each + "\n");
+    return load_device_type(yaml::parse(text, "card.yaml"));
+  };
+  const Kernel kernel = gemm(Precision::fp16, 512, 1000, 1000);
+  const double roofline = 512 * 2e-6 + 10e-6, whole = roofline * std::exp(0.1);
+  const KernelTime none = *predict(*card().fits, kernel);
+  CHECK(none.time.value == close(whole));
+  CHECK(none.cast.value == 0);
+  const KernelTime some = *predict(*with_cast("1e-10 s").fits, kernel); // 512 x 1000 elements are cast
+  CHECK(some.time.value == close(whole));
+  CHECK(some.cast.value == close(512e3 * 1e-10));
+  // The product itself takes its roofline at least.
+  CHECK(predict(*with_cast("1e-8 s").fits, kernel)->cast.value == close(whole - roofline));
+  // The least time of a product alone: exact where both ends are one kernel.
+  const auto least = least_time(*with_cast("1e-10 s").fits, {kernel, kernel}, 2, 2);
+  REQUIRE(least);
+  CHECK(2 * least->per_size == close(whole - 512e3 * 1e-10));
+  CHECK_THROWS_WITH(with_cast("1 s"), Catch::Contains("0 to 1 us"));
+}
+
 TEST_CASE("a family's time is that of its fastest alternative", "[platform][fits]") {
   const DeviceType type = card();
   const auto micros = [&](double m) {

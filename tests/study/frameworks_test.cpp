@@ -30,6 +30,23 @@ TEST_CASE("a pass takes no less than launching its kernels", "[study][frameworks
   CHECK(gelu_seconds(", launches: {each: 1 s, kernels: 3}") == near(4 * 3 + 6 * 3));
 }
 
+// Four layers with two products of eight experts each, under launches so slow that nothing else counts.
+TEST_CASE("a host launches each expert of a mixture by itself where a framework does", "[study][frameworks]") {
+  const auto seconds = [](const std::string& by_expert, int expert) {
+    const std::string text =
+        "model: small-mixture.yaml\nplatform: dgx-h100\nengine: analytic\ntraining: {global_batch: 8, "
+        "micro_batch_size: 1, precision: bf16, optimizer: sgd, launches: {each: 10 ms" +
+        by_expert + "}, parallel: {tensor: 1, pipeline: 1, expert: " + std::to_string(expert) +
+        "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
+    return compare_text(text).comparison.runs.front().metrics.iteration.value;
+  };
+  // A product alone is launched once forward and twice backward; of a group of four each has two experts.
+  constexpr double kLayers = 4, kProducts = 2, kLaunches = 3, kEach = 0.01;
+  const double less = 7 * kLayers * kProducts * kLaunches * kEach; // seven of eight experts
+  CHECK(seconds(", by_expert: true", 1) - seconds("", 1) == near(less).epsilon(1e-3));
+  CHECK(seconds(", by_expert: true", 4) - seconds("", 4) == near(less / 7).epsilon(1e-3));
+}
+
 TEST_CASE("kernels within a run are slower by the stated parts, products and others apart", "[study][frameworks]") {
   // Two products and two others, 3 s each with backward.
   CHECK(gelu_seconds(", kernel_speed: {matrix: 0.5}") == near(6 / 0.5 + 6));

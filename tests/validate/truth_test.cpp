@@ -138,6 +138,42 @@ TEST_CASE("a laboratory's runs are predicted from its own kernels where they are
   CHECK_THAT(device("NeMo user guide"), Contains("\"type\": \"b200-sxm\""));
 }
 
+// A row of DeepSeek-V3 with four layers, the first three of them dense; of a source.
+TruthRow latent_row(const std::string& source, const std::string& recompute) {
+  const std::string header =
+      "case,source,model,layers,hidden,heads,seq_len,vocab,gpu,gpus_per_node,nodes,"
+      "expert_parallel,micro_batch,global_batch,precision,recompute,metric,unit,value,ffn_hidden,"
+      "experts,experts_active,moe_ffn\n";
+  const fs::path table =
+      table_of(header + "a," + source + ",DeepSeek-V3 671B,4,1024,8,128,1024,b200-sxm,8,1,8,1,8,bf16," + recompute +
+               ",iteration_seconds,s,1,2048,8,2,512\n");
+  return read_truth(table).front();
+}
+
+std::string study_of(const TruthRow& row) { return std::get<TruthStudy>(truth_study(row, kRoot)).text; }
+
+TEST_CASE("Megatron-Bridge's DeepSeek-V3 predicts the token after the next, too", "[validate][truth]") {
+  const std::string bridge = study_of(latent_row("NVIDIA Megatron-Bridge performance summary", "none"));
+  CHECK_THAT(bridge, Contains("name: layer, repeat: 1, first: 4}") && Contains("name: further_head"));
+  CHECK_THAT(study_of(latent_row("some other source", "none")), !Contains("further"));
+}
+
+TEST_CASE("modules that Megatron-Core runs again are operators by their names", "[validate][truth]") {
+  const auto recompute = [](const std::string& words) {
+    const std::string text = study_of(latent_row("NVIDIA Megatron-Bridge performance summary", words));
+    const std::size_t begin = text.find("  recompute:");
+    return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+  };
+  // The feed-forward parts of the three dense layers; up projections of all four and of the one that predicts further.
+  CHECK(recompute("selective: mlp") == "  recompute: {modules: [mlp]}");
+  CHECK(recompute("selective: mla_up_proj") == "  recompute: {modules: [mla_up_proj]}");
+  CHECK(recompute("selective layernorm+moe_act") == "  recompute: {modules: [layernorm, moe_act]}");
+  CHECK(recompute("selective: moe") == "  recompute: {modules: [moe]}"); // not moe_act, whose name begins alike
+  CHECK(recompute("selective") == "  recompute: {modules: [core_attn]}");
+}
+CHECK(recompute("selective: moe").empty()); // the exchange again: left out, and said
+}
+
 TEST_CASE("a row without sizes is the shipped workload of its name", "[validate][truth]") {
   const Validation validation =
       validated("case,model,seq_len,gpu,num_gpus,micro_batch,global_batch,precision,metric,unit,value,note\n"

@@ -189,7 +189,8 @@ Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator,
 namespace {
 
 // Stretches passes whose kernels take longer to launch than to compute, each operator alike.
-void bound_by_host(const Problem& problem, const Stage& stage, std::vector<OperatorTime>& times) {
+void bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                   std::vector<OperatorTime>& times) {
   if (problem.training.launches.each.value == 0) {
     return;
   }
@@ -201,7 +202,11 @@ void bound_by_host(const Problem& problem, const Stage& stage, std::vector<Opera
   const auto factor = [](double launching, Seconds computing) {
     return computing.value > 0 ? std::max(1.0, launching / computing.value) : 1;
   };
-  const PassLaunches launches = launches_of(problem, stage.operators);
+  std::vector<Shard> shards;
+  for (const RankShare& part : split.operators) {
+    shards.push_back(part.shard);
+  }
+  const PassLaunches launches = launches_of(problem, stage.operators, shards);
   const double of_forward = factor(launches.forward, forward);
   const double of_backward = factor(launches.backward_input + launches.backward_weight, backward);
   for (OperatorTime& time : times) {
@@ -241,7 +246,7 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
       time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
     }
   }
-  bound_by_host(problem, stage, times);
+  bound_by_host(problem, stage, split, times);
   const Group& group = groups.along(Axis::tensor);
   GroupPasses passes;
   PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);

@@ -146,13 +146,28 @@ void bound_by_host(const Problem& problem, std::span<const OperatorId> operators
 
 } // namespace
 
-PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators) {
+namespace {
+
+// The products of a mixture's experts on a rank, where each is launched by itself; else 1.
+double products_of(const Operator& what, const HostLaunches& host, const Shard& shard) {
+  const bool grouped = what.active < 1 && what.kind == KernelKind::matmul && !what.forward.calls.empty();
+  if (!host.by_expert || !grouped) {
+    return 1;
+  }
+  const double ranks = static_cast<double>(shard.replicas) * (shard.by_expert ? shard.degree : 1);
+  return std::max(1.0, what.forward.calls.front().shape[0] / ranks);
+}
+
+} // namespace
+
+PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators, std::span<const Shard> shards) {
   double forward = 0, input = 0, weight = 0; // kernels
-  for (const OperatorId op : operators) {
-    const Operator& what = problem.model.operators[op];
-    forward += what.forward.launches();
-    input += what.backward_input.launches();
-    weight += what.backward_weight.launches();
+  for (std::size_t at = 0; at < operators.size(); ++at) {
+    const Operator& what = problem.model.operators[operators[at]];
+    const double products = products_of(what, problem.training.launches, shards.empty() ? Shard{} : shards[at]);
+    forward += what.forward.launches() * products;
+    input += what.backward_input.launches() * products;
+    weight += what.backward_weight.launches() * products;
   }
   const HostLaunches& host = problem.training.launches;
   return {host.seconds(forward).value, host.seconds(input).value, host.seconds(weight).value};

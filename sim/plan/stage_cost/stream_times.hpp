@@ -20,7 +20,8 @@ struct StreamTimes {
 struct PassLaunches {
   double forward = 0, backward_input = 0, backward_weight = 0;
 };
-PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators);
+PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators,
+                         std::span<const Shard> shards = {});
 
 /// Times of a stage's operators (ascending) on a device type, for a share of the micro-batch. With one stream, kernels
 /// run one after another in the order of the graph.

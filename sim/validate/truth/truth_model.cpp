@@ -178,6 +178,28 @@ std::string blocks_alone(const std::string& workload, const Decoder& d) {
                       "shape: [" + std::to_string(d.sequence) + ", " + std::to_string(d.hidden) + "]");
 }
 
+// Megatron-Bridge's recipes of DeepSeek-V3 have one such layer (mtp_num_layers = 1).
+bool predicts_further(const TruthRow& row) {
+  return plain_words(row.model).starts_with("deepseek-v3") && row.mentions("megatron-bridge");
+}
+
+// The decoder of a row whose sizes are stated, but for its vocabulary.
+Decoder decoder_of(const TruthRow& row, const ModelFamily& family) {
+  const TruthSizes& sizes = row.sizes;
+  Decoder d;
+  d.hidden = sizes.hidden;
+  d.intermediate = sizes.feed_forward > 0 ? sizes.feed_forward : family.feed_forward * sizes.hidden;
+  d.sequence = sizes.sequence;
+  d.heads = sizes.heads;
+  d.key_value_heads = sizes.key_value_heads > 0 ? sizes.key_value_heads : sizes.heads;
+  d.head_width = sizes.hidden / sizes.heads;
+  d.layers.assign(static_cast<std::size_t>(sizes.layers), {.sparse = sizes.experts > 0});
+  d.experts = {.count = sizes.experts, .top = sizes.experts_active, .intermediate = sizes.expert_hidden};
+  d.predicts_further = predicts_further(row);
+  family.shape(d);
+  return d;
+}
+
 // What the study says of adapters, where the run trains these alone.
 std::string adapters_of(const TruthRow& row, std::vector<std::string>& assumed) {
   if (!trains_adapters(row)) {
@@ -235,17 +257,11 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
   if (family == &kOther) {
     part.assumed.emplace_back("a decoder built as Llama's");
   }
-  Decoder d;
-  d.hidden = sizes.hidden;
-  d.intermediate = sizes.feed_forward > 0 ? sizes.feed_forward : family->feed_forward * sizes.hidden;
+  Decoder d = decoder_of(row, *family);
   d.vocabulary = words_of(row, pads_vocabulary, part.assumed);
-  d.sequence = sizes.sequence;
-  d.heads = sizes.heads;
-  d.key_value_heads = sizes.key_value_heads > 0 ? sizes.key_value_heads : sizes.heads;
-  d.head_width = sizes.hidden / sizes.heads;
-  d.layers.assign(static_cast<std::size_t>(sizes.layers), {.sparse = sizes.experts > 0});
-  d.experts = {.count = sizes.experts, .top = sizes.experts_active, .intermediate = sizes.expert_hidden};
-  family->shape(d);
+  if (d.predicts_further) {
+    part.assumed.emplace_back("one layer that predicts the token after the next");
+  }
   if (d.key_value_heads > d.heads || d.heads % d.key_value_heads != 0 || (d.experts.top > d.experts.count)) {
     return Infeasible{"kv_heads does not divide heads, or experts_active is above experts"};
   }

@@ -61,7 +61,7 @@ int truth_devices(const TruthRow& row);
 /// A framework, as tables name it.
 struct TruthFramework {
   std::string_view name, help;             ///< the name of its recipe
-  std::array<std::string_view, 3> words{}; ///< in the source, the table or the note; none: where no other fits
+  std::array<std::string_view, 4> words{}; ///< in the source, the table or the note; none: where no other fits
   bool pads_vocabulary = false;            ///< to a multiple of 128 x the tensor degree
 };
 const TruthFramework& framework_of(const TruthRow& row);

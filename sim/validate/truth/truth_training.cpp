@@ -28,8 +28,10 @@ constexpr std::array kFrameworks = {
     TruthFramework{"megatron-lm-2021", "Megatron-LM of 2021", {"narayanan et al. 2021", "sc21"}, true},
     TruthFramework{"megatron-lm-2022", "Megatron-LM of 2022", {"korthikanti"}, true},
     TruthFramework{"megatron-lm-2023", "Megatron-LM of 2023", {"zero bubble"}, true},
-    TruthFramework{"nemo-2024", "NeMo of 2024", {"nemo 24", "nemo24", "mlperf training v4"}, true},
-    TruthFramework{"nemo-2025", "NeMo and Megatron-Bridge of 2025", {"nemo", "megatron-bridge", "mlperf"}, true},
+    TruthFramework{
+        "nemo-2024", "NeMo of 2024", {"nemo 24", "nemo24", "nemo-framework-launcher", "mlperf training v4"}, true},
+    TruthFramework{"megatron-bridge", "Megatron-Bridge", {"megatron-bridge", "mlperf"}, true},
+    TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true},
     TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "simumax"}, true},
     TruthFramework{"pytorch", "PyTorch, one operator after another"},
 };
@@ -165,7 +167,7 @@ private:
       const std::string front = "layer." + std::to_string(layer) + ".";
       names += (names.empty() ? "" : ", ") + front + "projection" + (layer % 2 == 0 ? ", " + front + "expand" : "");
     }
-    return ", operators: [" + names + "]";
+    return names;
   }
 
   bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }

@@ -33,10 +33,18 @@ public:
       text_.layer("drop", "dropout");
     }
     write_uses();
+    if (d_.predicts_further) {
+      write_further();
+    }
     text_.layer("norm", d_.norm);
     text_.layer("head", "linear",
                 "features: " + std::to_string(d_.vocabulary) + ", bias: false, tied: " + text_of(d_.tied));
     text_.layer("loss", "cross_entropy");
+    if (d_.predicts_further) { // the head and the loss once more
+      text_.layer("further_head", "linear",
+                  "inputs: [norm], features: " + std::to_string(d_.vocabulary) + ", bias: false, tied: true");
+      text_.layer("further_loss", "cross_entropy");
+    }
     return text_.take();
   }
 
@@ -84,6 +92,20 @@ private:
       text_.line("      - {block: " + block_of(d_.layers[first]) +
                  ", name: layer, repeat: " + std::to_string(end - first) + ", first: " + std::to_string(first) + "}");
     }
+  }
+
+  // The layer that predicts further reads the last one's result and the next token's embedding, whose norm reads as
+  // much as that of the result. The product of both side by side is the sum of a product of each.
+  void write_further() {
+    const int last = static_cast<int>(d_.layers.size()) - 1;
+    const std::string result = "inputs: [layer." + std::to_string(last) + "]";
+    text_.layer("further_norm", d_.norm, result);
+    text_.linear("further_projection", d_.hidden, false);
+    text_.layer("further_token_norm", d_.norm, result);
+    text_.linear("further_token_projection", d_.hidden, false);
+    text_.layer("further_sum", "add", "inputs: [further_projection, further_token_projection]");
+    text_.line("      - {block: " + block_of(d_.layers.back()) +
+               ", name: layer, repeat: 1, first: " + std::to_string(last + 1) + "}");
   }
 
   void write_attention(const DecoderLayer& layer) {

@@ -46,6 +46,10 @@ struct Decoder {
   bool tied = false;     ///< the head uses the embedding's table
   bool parallel = false; ///< attention and feed-forward part read the same input, each through its norm
   bool dropout = false, embedding_dropout = false;
+  /// Whether it also predicts the token after the next (DeepSeek-AI 2024, "DeepSeek-V3", 2.2): one more layer as the
+  /// last one, from that one's result and the next token's embedding, and the head once more. In one chain: the first
+  /// head, which reads the result of the layer before, stands behind it, too.
+  bool predicts_further = false;
 };
 
 /// The text of a workload file, docs/formats/workload.md. Its operators are called as those of the shipped language

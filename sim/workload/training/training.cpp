@@ -217,6 +217,7 @@ void read_launches(yaml::Map& training, HostLaunches& launches) {
   yaml::Map map(*node, "launches");
   launches.each = map.quantity<Seconds>("each", yaml::kDelay, Seconds{0});
   launches.kernels = map.number("kernels", kKernels, 1);
+  launches.by_expert = map.boolean("by_expert", false);
   map.finish();
 }
 
@@ -361,6 +362,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   read_recomputes(map, training);
   training.step = map.choice("step", kStepModes, "barrier").step;
   training.clip_gradients = map.boolean("clip_gradients", training.clip_gradients);
+  training.fused_gradient_sums = map.boolean("fused_gradient_sums", training.fused_gradient_sums);
   if (training.clip_gradients && training.step != StepMode::barrier) {
     throw InputError(map.where("step"), "the norm by which gradients are clipped is known when all stages have theirs; "
                                         "allowed: 'step' barrier, or 'clip_gradients' false");

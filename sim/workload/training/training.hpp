@@ -170,6 +170,8 @@ struct MemoryReserve {
 struct HostLaunches {
   Seconds each;       ///< of a kernel, on the host
   double kernels = 1; ///< that are launched for each one that a model counts
+  /// The product of a mixture is as many as a rank has experts, each with casts of its own.
+  bool by_expert = false;
 
   /// Seconds that the host takes for so many kernels of the model.
   Seconds seconds(double counted) const { return each * (counted * kernels); }
@@ -203,6 +205,9 @@ struct Training {
   std::optional<double> expert_skew;           ///< of all mixtures, in place of the model's: as in Routing
   TokenDispatcher dispatcher;                  ///< of all mixtures
   std::optional<Precision> gradient_precision; ///< in which gradients are accumulated and reduced; nothing: the above
+  /// Products that make gradients of weights add them to the sums of earlier micro-batches: docs/model.md, "Sums of
+  /// gradients". Otherwise what adds them up is not counted.
+  bool fused_gradient_sums = false;
   const Fp8Row* fp8 = &kFp8Recipes[0];
   bool fp8_weights = false;                       ///< weights of products in 8 bits are held so alone
   bool fp8_activations = false;                   ///< what gated layers keep for backward is held in 8 bits

@@ -1,0 +1,45 @@
+// Kernels in a run: products and the casts before them are slowed apart.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cost/kernel_speed.hpp"
+#include "tests/catch.hpp"
+#include "tests/cost/devices.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+// On the round device: a launch of 0.5 s and 100 FLOP at 100 FLOP/s; a cast is a launch and 30 bytes at 10 B/s.
+constexpr double kProduct = 0.5 + 1, kCasts = 0.5 + 3;
+
+ModelGraph cast_model() {
+  Operator product;
+  product.name = "product";
+  product.kind = KernelKind::matmul;
+  product.forward = {Flops{100}, 1, 0, 1};
+  product.forward.casts = 1;
+  product.forward.cast_bytes = 30;
+  return make_graph("m", {product}, {}, {}, {"test", 0, 0});
+}
+
+TEST_CASE("memory bounds casts, so they are slowed as other kernels", "[cost][fp8]") {
+  const ModelGraph model = cast_model();
+  const auto cost = [&](const KernelSpeed& speed) {
+    return at_kernel_speed(
+        std::get<std::unique_ptr<CostModel>>(make_cost_model("roofline", {.model = model}, {"test", 0, 0})), model,
+        speed);
+  };
+  const DeviceType type = test::round_device();
+  const auto seconds = [&](double matrix, double other) {
+    return cost({.matrix = matrix, .other = other})->time(0, type, 1, Precision::fp32)->forward.value;
+  };
+  CHECK(seconds(1, 1) == near(kProduct + kCasts));
+  CHECK(seconds(0.5, 1) == near(kProduct / 0.5 + kCasts));
+  CHECK(seconds(0.5, 0.25) == near(kProduct / 0.5 + kCasts / 0.25));
+  const auto least = cost({.matrix = 0.5, .other = 0.8})->least_time(0, type, Precision::fp32, {1, 1, {}});
+  REQUIRE(least);
+  CHECK(least->each.forward.value <= seconds(0.5, 0.8));
+}
+
+} // namespace
+} // namespace stagecraft
