@@ -164,12 +164,32 @@ TEST_CASE("modules that Megatron-Core runs again are named in the study", "[vali
     const std::size_t begin = text.find("  recompute:");
     return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
   };
-  // The feed-forward parts of the three dense layers; up projections of all four and of the one that predicts further.
   CHECK(recompute("selective: mlp") == "  recompute: {modules: [mlp]}");
   CHECK(recompute("selective: mla_up_proj") == "  recompute: {modules: [mla_up_proj]}");
   CHECK(recompute("selective layernorm+moe_act") == "  recompute: {modules: [layernorm, moe_act]}");
   CHECK(recompute("selective: moe") == "  recompute: {modules: [moe]}"); // not moe_act, whose name begins alike
   CHECK(recompute("selective") == "  recompute: {modules: [core_attn]}");
+}
+
+// Of q, k, v, o, w1, w3 and w2 every second product: o, and w1 and w3, which are one here, in every second layer.
+TEST_CASE("TorchTitan's selective recompute runs every second product again", "[validate][truth]") {
+  const std::string header =
+      "case,source,model,layers,hidden,heads,kv_heads,ffn_hidden,seq_len,vocab,gpu,num_gpus,data_parallel,zero_stage,"
+      "micro_batch,global_batch,precision,recompute,metric,unit,value,note\n";
+  const auto row = [&](const std::string& source, const std::string& note) {
+    return read_truth(table_of(header + "a," + source +
+                               ",Llama3 small,2,512,8,8,1024,128,1024,h100-80gb-sxm,8,8,"
+                               "fsdp2 (ZeRO-3),1,8,bf16,selective,peak_memory,GiB,1," +
+                               note + "\n"))
+        .front();
+  };
+  const std::string of_2024 = study_of(row("pytorch/torchtitan llama3_h100_202412_torchtitan.md", ""));
+  CHECK_THAT(of_2024, Contains("  recompute: {kinds: [normalization, elementwise], operators: [layer.0.projection, "
+                               "layer.0.expand, layer.1.projection]}\n"));
+  CHECK_THAT(of_2024, Contains("framework: torchtitan-2024\n")); // whose loss is not compiled
+  CHECK_THAT(study_of(row("pytorch/torchtitan 2025-06", "")), Contains("framework: torchtitan\n"));
+  CHECK_THAT(study_of(row("pytorch/torchtitan 202412_torchtitan", "torch.compile=False")),
+             Contains("framework: torchtitan-eager\n"));
 }
 
 TEST_CASE("a row without sizes is the shipped workload of its name", "[validate][truth]") {

@@ -174,7 +174,7 @@ private:
 
   void write_selective(const std::string& words) {
     if (is_torchtitan() || framework_.name == "fsdp") {
-      const std::string operators = is_torchtitan() ? every_second_product() : "";
+      const std::string operators = is_torchtitan() ? ", operators: [" + every_second_product() + "]" : "";
       line("  recompute: {kinds: [normalization, elementwise]" + operators + "}");
       return;
     }
