@@ -26,7 +26,7 @@ TEST_CASE("Megatron-LM's arguments say a training", "[config]") {
   CHECK(value(read, "gradient_bucket") == "160000000 B");
   CHECK(value(read, "optimizer") == "adam");
   CHECK(value(read, "clip_gradients") == "true"); // its default
-  CHECK(value(read, "recompute.kinds") == "[\"attention\"]");
+  CHECK(value(read, "recompute.modules") == "[\"core_attn\"]");
   CHECK(read.schedule == "interleaved");
   CHECK(read.unheeded == std::vector<std::string>{"--hidden-size (the study's model says its dimensions)"});
   CHECK(value(read, "pipelined_exchange") == "true"); // --tp-comm-overlap

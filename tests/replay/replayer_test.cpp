@@ -25,8 +25,8 @@ TEST_CASE("timelines are the same for any number of workers", "[replay][workers]
   }
   for (const EngineRow& engine : kEngines) {
     INFO(engine.name);
-    const std::vector<Timeline> alone = engine.replay(requests);
-    for (const int workers : {1, 2, 5}) {
+    const std::vector<Timeline> alone = Replayer(engine.replay, 1)(requests);
+    for (const int workers : {2, 5}) {
       const std::vector<Timeline> shared = Replayer(engine.replay, workers)(requests);
       REQUIRE(shared.size() == alone.size());
       for (std::size_t g = 0; g < alone.size(); ++g) {

@@ -12,6 +12,13 @@ namespace {
 
 bool in_block(const Operator& op) { return is_in_numbered_block(op.name); }
 
+// By the types that workloads and ONNX give them. Convolutional networks normalize over a batch.
+bool is_layer_norm(const Operator& op) {
+  constexpr std::array<std::string_view, 5> kTypes = {"layer_norm", "rms_norm", "LayerNormalization",
+                                                      "RMSNormalization", "SimplifiedLayerNormalization"};
+  return std::find(kTypes.begin(), kTypes.end(), op.type) != kTypes.end();
+}
+
 bool is_product(const Operator& op) { return op.kind == KernelKind::matmul && op.type != "expert_linear"; }
 
 bool is_activation(const Operator& op) {
@@ -85,8 +92,7 @@ std::vector<OperatorId> core_attention(const ModelGraph& model) {
 std::vector<OperatorId> layer_norms(const ModelGraph& model) {
   const std::vector<OperatorId> latent = latent_up_projections(model);
   return operators_that(model, [&](OperatorId op) {
-    return model.operators[op].kind == KernelKind::normalization &&
-           !std::binary_search(latent.begin(), latent.end(), op);
+    return is_layer_norm(model.operators[op]) && !std::binary_search(latent.begin(), latent.end(), op);
   });
 }
 
@@ -107,7 +113,7 @@ std::vector<OperatorId> latent_up_projections(const ModelGraph& model) {
       found.insert(wide);
       for (const OperatorId norm : model.predecessors[wide]) {
         const std::vector<OperatorId>& before = model.predecessors[norm];
-        if (model.operators[norm].kind == KernelKind::normalization && !before.empty() &&
+        if (is_layer_norm(model.operators[norm]) && !before.empty() &&
             std::all_of(before.begin(), before.end(), narrows)) {
           found.insert(norm);
         }
