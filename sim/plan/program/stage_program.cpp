@@ -164,8 +164,8 @@ std::variant<SharedLetters, Infeasible> search(const CutStage& cut, const std::v
   const FoundLetters found = share_by_search(left_by_others(cut.operators, layout, shared),
                                              make_layout({{Axis::tensor, axes.degree}}), rule, of_cut);
   const bool own_experts = axes.degree > 1 && !axes.shares_each_expert();
-  const auto by_rule = own_experts ? share_by_megatron(cut.operators, layout, {axes.sequence, true, true})
-                                   : std::variant<SharedLetters, Infeasible>{SharedLetters{}};
+  auto by_rule = own_experts ? share_by_megatron(cut.operators, layout, {axes.sequence, true, true})
+                             : std::variant<SharedLetters, Infeasible>{SharedLetters{}};
   if (std::holds_alternative<Infeasible>(by_rule)) {
     return by_rule;
   }

@@ -330,7 +330,7 @@ void TaskGraphBuilder::gather_parameters(int stage, int rank) {
 void TaskGraphBuilder::gather_in_groups(int stage, int rank) {
   const StageCost& cost = cost_.stages[stage];
   std::vector<TaskId> ready(cost.size(), kNone);
-  for (std::size_t device = static_cast<std::size_t>(rank); device < ready.size(); device += cost.tensor_parallel) {
+  for (auto device = static_cast<std::size_t>(rank); device < ready.size(); device += cost.tensor_parallel) {
     ready[device] = replicas_[stage][device].stepped();
   }
   for (const Whose whose : {Whose::dense, Whose::experts}) {
@@ -354,7 +354,7 @@ void TaskGraphBuilder::gather_in_groups(int stage, int rank) {
       }
     }
   }
-  for (std::size_t device = static_cast<std::size_t>(rank); device < ready.size(); device += cost.tensor_parallel) {
+  for (auto device = static_cast<std::size_t>(rank); device < ready.size(); device += cost.tensor_parallel) {
     ties_.emplace_back(ready[device], Tie{replicas_[stage][device].forward, 1, false});
   }
 }
