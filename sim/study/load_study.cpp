@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "sim/base/utf8.hpp"
@@ -531,7 +532,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   take_framework(changed, folders);
   study.training = read_training(map, *model, purpose);
   study.training.config = std::move(config.name);
-  study.training.unheeded = std::move(config.unheeded);
+  std::move(config.unheeded.begin(), config.unheeded.end(), std::back_inserter(study.training.unheeded));
   count_micro_batches(study.training, static_cast<int>(study.platform.devices.size()));
   if (study.training.parallel) {
     study.training.sharding = sharding_of(*study.training.parallel, static_cast<int>(study.platform.devices.size()));

@@ -117,6 +117,12 @@ TEST_CASE("what an operator that runs again makes is not kept for those that rea
   CHECK(held(run("{operators: [layer.0.up, layer.0.gelu]}")) == near(4 * 32 + 32 + 64 + 64));
 }
 
+TEST_CASE("a line names the modules that the model lacks", "[study][recompute]") {
+  const Study dense = study("model: small-transformer.yaml\nplatform: dgx-h100\ntraining: {recompute: {modules: "
+                            "[core_attn, moe]}}\n");
+  CHECK(dense.training.unheeded == std::vector<std::string>{"recompute of module moe (the model has none)"});
+}
+
 // Attention over 4 tokens of 8 features, in elements: it keeps the 96 of q, k and v and a number for each token of both
 // heads, and the products before and behind it keep their inputs of 32.
 TEST_CASE("an attention that runs again keeps its output", "[study][recompute]") {
