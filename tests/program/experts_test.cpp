@@ -54,6 +54,32 @@ void prefer_first_experts(Transformer& model) {
   }
 }
 
+// The unsharded run, of a model as it is and with its keys apart, as some layouts have them.
+class Unsharded {
+public:
+  Unsharded(const Transformer& model, const TransformerSizes& sizes)
+      : model_(model), apart_(with_keys_apart(model, sizes)),
+        whole_(run(program_of(model, make_layout({})), model.inputs)),
+        whole_apart_(run(program_of(apart_, make_layout({})), apart_.inputs)) {}
+
+  /// The program of ranks that share the model comes to the same loss and gradients.
+  void check(const std::variant<StageProgram, Infeasible>& shared) const {
+    if (const auto* defect = std::get_if<Infeasible>(&shared)) {
+      FAIL(defect->reason);
+    }
+    const Program& program = std::get<StageProgram>(shared).program;
+    const bool is_apart = program.operators.size() > model_.operators.size();
+    const Outcome outcome = run(program, is_apart ? apart_.inputs : model_.inputs);
+    CHECK(outcome.defects.empty());
+    CHECK(error_of(outcome, is_apart ? whole_apart_ : whole_) < 1e-12);
+  }
+
+private:
+  const Transformer& model_;
+  Transformer apart_;
+  Outcome whole_, whole_apart_;
+};
+
 } // namespace
 
 TEST_CASE("programs whose ranks share experts come to the unsharded run's loss and gradients") {
@@ -64,9 +90,7 @@ TEST_CASE("programs whose ranks share experts come to the unsharded run's loss a
     if (skewed) {
       prefer_first_experts(model);
     }
-    const Transformer apart = with_keys_apart(model, sizes);
-    const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
-    const Outcome whole_apart = run(program_of(apart, make_layout({})), apart.inputs);
+    const Unsharded unsharded(model, sizes);
     for (const StageAxes& axes : std::initializer_list<StageAxes>{
              {.experts = {2}},
              {.experts = {4}},
@@ -92,15 +116,7 @@ TEST_CASE("programs whose ranks share experts come to the unsharded run's loss a
              {.degree = 2, .sequence = true, .context = {.ranks = 2}, .experts = {8}}}) {
       INFO((skewed ? "skewed, " : "") << "tensor " << axes.degree << ", context " << axes.context.ranks << ", expert "
                                       << axes.experts.ranks << " x " << axes.experts.tensor);
-      const auto staged_program = staged(model, axes);
-      if (const auto* defect = std::get_if<Infeasible>(&staged_program)) {
-        FAIL(defect->reason);
-      }
-      const Program& program = std::get<StageProgram>(staged_program).program;
-      const bool is_apart = program.operators.size() > model.operators.size();
-      const Outcome outcome = run(program, is_apart ? apart.inputs : model.inputs);
-      CHECK(outcome.defects.empty());
-      CHECK(error_of(outcome, is_apart ? whole_apart : whole) < 1e-12);
+      unsharded.check(staged(model, axes));
     }
   }
 }
@@ -142,9 +158,7 @@ TEST_CASE("no exchange of rows can be left out") {
 TEST_CASE("a search along the tensor axis goes with ranks that share tokens or experts") {
   const TransformerSizes sizes = mixture();
   const Transformer model = make_transformer(sizes);
-  const Transformer apart = with_keys_apart(model, sizes);
-  const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
-  const Outcome whole_apart = run(program_of(apart, make_layout({})), apart.inputs);
+  const Unsharded unsharded(model, sizes);
   std::vector<OperatorId> all(model.operators.size());
   std::iota(all.begin(), all.end(), 0);
   for (const double per_element : {0.01, 100.0}) {
@@ -159,16 +173,8 @@ TEST_CASE("a search along the tensor axis goes with ranks that share tokens or e
                      << axes.experts.tensor << ", links " << per_element);
       StageAxes searched = axes;
       searched.rule = TensorRule::search;
-      const auto found =
-          stage_program(graph_of(model), all, searched, made_up_times(model.operators, axes.degree, per_element));
-      if (const auto* defect = std::get_if<Infeasible>(&found)) {
-        FAIL(defect->reason);
-      }
-      const Program& program = std::get<StageProgram>(found).program;
-      const bool is_apart = program.operators.size() > model.operators.size();
-      const Outcome outcome = run(program, is_apart ? apart.inputs : model.inputs);
-      CHECK(outcome.defects.empty());
-      CHECK(error_of(outcome, is_apart ? whole_apart : whole) < 1e-12);
+      unsharded.check(
+          stage_program(graph_of(model), all, searched, made_up_times(model.operators, axes.degree, per_element)));
     }
   }
 }

@@ -9,12 +9,17 @@ namespace {
 
 using test::near;
 
+constexpr double kScores = 8 * 100, kHalf = 2; // of fused_loss(), and bytes of one
+
+ModelGraph fused_loss() {
+  return test::workload("name: words\ninput: {shape: [8, 16]}\nlayers:\n"
+                        "  - {name: head, kind: linear, features: 100}\n"
+                        "  - {name: loss, kind: cross_entropy}\n");
+}
+
 // Three numbers in fp32, and where the caller keeps it the score.
 TEST_CASE("a loss in single precision holds 12 bytes a score and moves 18 in each pass", "[workload][loss]") {
-  const ModelGraph fused = test::workload("name: words\ninput: {shape: [8, 16]}\nlayers:\n"
-                                          "  - {name: head, kind: linear, features: 100}\n"
-                                          "  - {name: loss, kind: cross_entropy}\n");
-  constexpr double kScores = 8 * 100, kHalf = 2;
+  const ModelGraph fused = fused_loss();
   const ModelGraph single = with_loss(fused, kLosses[1], kHalf);
   const Operator &before = fused.operators[1], &loss = single.operators[1];
   CHECK(before.stash_elements == near(kScores));
@@ -28,10 +33,7 @@ TEST_CASE("a loss in single precision holds 12 bytes a score and moves 18 in eac
 
 // Korthikanti et al. count 4 bytes a score, and the file 38 and 14 that its kernels read and write.
 TEST_CASE("Megatron-LM's loss holds the softmax in fp32", "[workload][loss]") {
-  const ModelGraph fused = test::workload("name: words\ninput: {shape: [8, 16]}\nlayers:\n"
-                                          "  - {name: head, kind: linear, features: 100}\n"
-                                          "  - {name: loss, kind: cross_entropy}\n");
-  constexpr double kScores = 8 * 100, kHalf = 2;
+  const ModelGraph fused = fused_loss();
   const Operator loss = with_loss(fused, find_by_name(kLosses, "megatron", "loss", {}), kHalf).operators[1];
   CHECK(loss.stash_elements * kHalf == near(4 * kScores));
   CHECK(loss.forward.moved_elements * kHalf == near(38 * kScores));

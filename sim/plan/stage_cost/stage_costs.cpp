@@ -642,14 +642,12 @@ std::vector<double> TensorGroup::parts_of(const std::vector<GradientBucket>& buc
   return parts;
 }
 
-Bytes expert_weights(const StageCost& cost) {
-  const Bytes all = cost.gradients + cost.expert_gradients;
-  return all.value > 0 ? cost.replicas.front().memory.weights * (cost.expert_gradients / all) : Bytes{0};
-}
-
+// Weights belong to experts in the part in which gradients do.
 Bytes gathered_after_step(const StageCost& cost, bool of_experts) {
-  const Bytes experts = expert_weights(cost);
-  return (of_experts ? experts : cost.replicas.front().memory.weights - experts) * cost.gathered.of(of_experts);
+  const Bytes weights = cost.replicas.front().memory.weights;
+  const Bytes all = cost.gradients + cost.expert_gradients;
+  const Bytes experts = all.value > 0 ? weights * (cost.expert_gradients / all) : Bytes{0};
+  return (of_experts ? experts : weights - experts) * cost.gathered.of(of_experts);
 }
 
 std::vector<std::vector<std::size_t>> expert_groups(const StageCost& cost, std::size_t rank) {

@@ -108,9 +108,6 @@ struct StageCost {
   }
 };
 
-/// The part of a replica's weights that belongs to experts, as their gradients are of all.
-Bytes expert_weights(const StageCost& cost);
-
 /// What replicas gather after the step, all at once: of experts that ranks share, or of all else.
 Bytes gathered_after_step(const StageCost& cost, bool of_experts);
 
