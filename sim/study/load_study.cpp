@@ -17,6 +17,7 @@
 #include "sim/study/unique_name.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/layer/layers.hpp"
+#include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/fp8_products.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
 
@@ -467,20 +468,24 @@ std::shared_ptr<const ModelGraph> sized(const std::shared_ptr<const ModelGraph>&
 }
 
 // The model with the bytes of its frozen parameters, which follow from the precision, with the kernels of attention
-// and of the loss that the training names, and with products in 8 bits.
+// and of the loss and the layout of images that the training names, with captured graphs, and with products in 8 bits.
 std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> model, const Training& training) {
   const auto is_frozen = [](const Operator& op) { return op.frozen > 0; };
   const bool frozen = std::any_of(model->operators.begin(), model->operators.end(), is_frozen);
   const bool named = training.attention != &kAttentions.front();
   const bool loss = training.loss != &kLosses.front();
-  if (!frozen && !training.fp8->products && !named && !loss) {
+  const bool launched = training.launches.each.value > 0;
+  const bool layout = training.image_layout != &kImageLayouts.front();
+  if (!frozen && !training.fp8->products && !named && !loss && !launched && !layout) {
     return model;
   }
   ModelGraph copy = named ? with_attention(*model, *training.attention) : *model;
+  copy = with_image_layout(std::move(copy), *training.image_layout, training.precision);
   copy = with_loss(std::move(copy), *training.loss, row_of(training.precision).bytes);
   for (Operator& op : copy.operators) {
     op.resident_bytes += op.frozen * row_of(training.precision).bytes;
   }
+  copy = launched ? with_captured_graphs(std::move(copy), training.launches.captured) : std::move(copy);
   return std::make_shared<const ModelGraph>(training.fp8->products ? with_fp8_products(std::move(copy), training)
                                                                    : std::move(copy));
 }

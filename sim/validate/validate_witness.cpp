@@ -11,7 +11,7 @@
 #include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/cost/kernel_speed.hpp"
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/host_launches.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/take_config.hpp"
 #include "sim/validate/validators.hpp"
@@ -235,7 +235,7 @@ private:
       std::vector<OperatorId> all(study.model->size());
       std::iota(all.begin(), all.end(), OperatorId{0});
       const PassLaunches launches = launches_of(costs.problem(1), all);
-      const double host = launches.forward + launches.backward_input + launches.backward_weight;
+      const double host = (launches.forward + launches.backward()).value;
       add("host_seconds", way.host, host);
       add("kernels", way.kernels, std::round(host / training.launches.each.value));
     }

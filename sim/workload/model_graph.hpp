@@ -61,6 +61,7 @@ struct Routing {
   double most = 0; ///< 0: no limit
   int top = 1;
   int groups = 1, top_groups = 1;
+  bool padded = false; ///< each takes as many rows as it may, empty ones too, so that nobody need count them
   bool operator==(const Routing&) const = default;
 };
 
@@ -94,6 +95,9 @@ struct Operator {
   std::optional<Precision> products{}; ///< the format in which it multiplies; nothing: the training's
   std::optional<AttentionMask> mask{}; ///< of an attention over its own tokens
   std::optional<Routing> routing{};    ///< of a router, and of what sends tokens to experts
+  bool captured = false;               ///< its kernels are part of a captured graph, which the host starts as one
+  /// The host waits for it: it has to know how many rows each expert gets before it launches what follows.
+  bool counted_by_host = false;
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
   /// signatures_of().
   std::optional<Signature> signature{};

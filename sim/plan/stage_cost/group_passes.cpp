@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/plan/program/program_seconds.hpp"
+#include "sim/plan/stage_cost/host_launches.hpp"
 #include "sim/plan/stage_cost/slowest_times.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
@@ -188,29 +189,37 @@ Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator,
 
 namespace {
 
-// Stretches passes whose kernels take longer to launch than to compute, each operator alike.
-void bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split,
-                   std::vector<OperatorTime>& times) {
+// Seconds in which an operator's result is exchanged before the next one begins.
+Seconds exchanged_after(const RankShare& part, const AxisGroups& groups, double share) {
+  Seconds sum;
+  for (const Exchange& one : part.forward) {
+    sum += one.when == Exchange::When::after
+               ? seconds_of(collective_on(one.kind, groups.along(one.axis), one.bytes * share))
+               : Seconds{0};
+  }
+  return sum;
+}
+
+// Passes take no less than the host that launches their kernels lets them.
+void bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split, const AxisGroups& groups,
+                   double share, std::vector<OperatorTime>& times) {
   if (problem.training.launches.each.value == 0) {
     return;
   }
-  Seconds forward, backward; // computing
-  for (const OperatorTime& time : times) {
-    forward += time.forward;
-    backward += time.backward_input + time.backward_weight;
-  }
-  const auto factor = [](double launching, Seconds computing) {
-    return computing.value > 0 ? std::max(1.0, launching / computing.value) : 1;
-  };
   std::vector<Shard> shards;
-  for (const RankShare& part : split.operators) {
-    shards.push_back(part.shard);
+  std::vector<Seconds> forward, exchanges;
+  Seconds backward; // computing
+  for (std::size_t at = 0; at < times.size(); ++at) {
+    shards.push_back(split.operators[at].shard);
+    exchanges.push_back(exchanged_after(split.operators[at], groups, share));
+    forward.push_back(times[at].forward);
+    backward += times[at].backward_input + times[at].backward_weight;
   }
-  const PassLaunches launches = launches_of(problem, stage.operators, shards);
-  const double of_forward = factor(launches.forward, forward);
-  const double of_backward = factor(launches.backward_input + launches.backward_weight, backward);
-  for (OperatorTime& time : times) {
-    time = {time.forward * of_forward, time.backward_input * of_backward, time.backward_weight * of_backward};
+  forward = forward_beside_host(problem, stage.operators, shards, forward, exchanges);
+  const Seconds launching = launches_of(problem, stage.operators, shards).backward();
+  const double of_backward = backward.value > 0 ? std::max(1.0, launching / backward) : 1;
+  for (std::size_t at = 0; at < times.size(); ++at) {
+    times[at] = {forward[at], times[at].backward_input * of_backward, times[at].backward_weight * of_backward};
   }
 }
 
@@ -246,7 +255,7 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
       time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
     }
   }
-  bound_by_host(problem, stage, split, times);
+  bound_by_host(problem, stage, split, groups, share, times);
   const Group& group = groups.along(Axis::tensor);
   GroupPasses passes;
   PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);

@@ -2,10 +2,12 @@
 #include "sim/plan/stage_cost/stream_times.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/base/improves.hpp"
 #include "sim/cost/alike_times.hpp"
 #include "sim/cost/streams.hpp"
+#include "sim/plan/stage_cost/host_launches.hpp"
 
 namespace stagecraft {
 namespace {
@@ -134,44 +136,28 @@ void bound_by_host(const Problem& problem, std::span<const OperatorId> operators
     return;
   }
   const PassLaunches launches = launches_of(problem, operators);
-  times.forward = std::max(times.forward, launches.forward);
-  const double backward = std::max(times.backward, launches.backward_input + launches.backward_weight);
+  times.forward = std::max(times.forward, launches.forward.value);
+  const double backward = std::max(times.backward, launches.backward().value);
   if (backward > times.backward) {
     const double factor = times.backward > 0 ? backward / times.backward : 0;
-    times.backward_input = factor > 0 ? times.backward_input * factor : launches.backward_input;
-    times.backward_weight = factor > 0 ? times.backward_weight * factor : launches.backward_weight;
+    times.backward_input = factor > 0 ? times.backward_input * factor : launches.backward_input.value;
+    times.backward_weight = factor > 0 ? times.backward_weight * factor : launches.backward_weight.value;
     times.backward = backward;
   }
 }
 
-} // namespace
-
-namespace {
-
-// The products of a mixture's experts on a rank, where each is launched by itself; else 1.
-double products_of(const Operator& what, const HostLaunches& host, const Shard& shard) {
-  const bool grouped = what.active < 1 && what.kind == KernelKind::matmul && !what.forward.calls.empty();
-  if (!host.by_expert || !grouped) {
-    return 1;
+// Of kernels one after another.
+double forward_in_order(const Problem& problem, std::span<const OperatorId> operators,
+                        std::span<const OperatorTime> times) {
+  std::vector<Seconds> alone;
+  for (const OperatorTime& time : times) {
+    alone.push_back(time.forward);
   }
-  const double ranks = static_cast<double>(shard.replicas) * (shard.by_expert ? shard.degree : 1);
-  return std::max(1.0, what.forward.calls.front().shape[0] / ranks);
+  const std::vector<Seconds> taken = forward_beside_host(problem, operators, {}, alone);
+  return std::accumulate(taken.begin(), taken.end(), Seconds{0}).value;
 }
 
 } // namespace
-
-PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators, std::span<const Shard> shards) {
-  double forward = 0, input = 0, weight = 0; // kernels
-  for (std::size_t at = 0; at < operators.size(); ++at) {
-    const Operator& what = problem.model.operators[operators[at]];
-    const double products = products_of(what, problem.training.launches, shards.empty() ? Shard{} : shards[at]);
-    forward += what.forward.launches() * products;
-    input += what.backward_input.launches() * products;
-    weight += what.backward_weight.launches() * products;
-  }
-  const HostLaunches& host = problem.training.launches;
-  return {host.seconds(forward).value, host.seconds(input).value, host.seconds(weight).value};
-}
 
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
                          int streams) {
@@ -184,6 +170,7 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
   }
   sums.backward = sums.backward_input + sums.backward_weight;
   if (streams <= 1 || sums.forward + sums.backward == kInfinity) {
+    sums.forward = forward_in_order(problem, operators, kernels.times());
     bound_by_host(problem, operators, sums);
     return sums;
   }

@@ -15,14 +15,6 @@ struct StreamTimes {
   double backward = 0;                            ///< both at once: weight gradients run beside input gradients
 };
 
-/// Seconds that the host takes to launch the kernels of each pass: no pass takes less (docs/model.md, "The host that
-/// launches").
-struct PassLaunches {
-  double forward = 0, backward_input = 0, backward_weight = 0;
-};
-PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators,
-                         std::span<const Shard> shards = {});
-
 /// Times of a stage's operators (ascending) on a device type, for a share of the micro-batch. With one stream, kernels
 /// run one after another in the order of the graph.
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,

@@ -7,6 +7,7 @@
 #include "sim/base/count_of.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/truth_study.hpp"
+#include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
@@ -47,6 +48,7 @@ public:
     line("training:");
     line("  framework: " + std::string(framework_.name));
     line(std::string("  optimizer: ") + (images_ ? "momentum" : "adam"));
+    write_image_layout();
     for (const auto step : {&TrainingText::write_precision, &TrainingText::write_flags, &TrainingText::write_recompute,
                             &TrainingText::write_degrees, &TrainingText::write_batch, &TrainingText::write_schedule}) {
       if (std::string reason = (this->*step)(); !reason.empty()) {
@@ -119,16 +121,21 @@ private:
     }
   }
 
+  // NVIDIA's examples train ResNet-50 in fp16 with channels last (PyTorch: `memory_format: nhwc` of AMP in configs.yml;
+  // MXNet: `--conv-layout NHWC` of float16 in its runner), in all else with channels first, their frameworks' default.
+  void write_image_layout() {
+    if (images_ && row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16")) {
+      line("  image_layout: channels-last");
+    }
+  }
+
   // How tokens reach experts, what is left to hosts, and graphs of kernels, which the host launches at once.
   std::string write_flags() {
     const std::string dispatcher = row_.flag("dispatcher");
     if (dispatcher == "deepep" || dispatcher == "hybridep") {
       line("  token_dispatcher: deepep");
     }
-    if (const std::string graphs = row_.flag("cuda_graphs");
-        has(graphs, "full_iteration") || has(graphs, "per layer")) {
-      line("  launches: {each: 0 us}");
-    }
+    write_captured();
     if (tensor_ > 1 && (row_.flag("tp_comm_overlap") == "true" || row_.mentions("async_TP=True"))) {
       line("  pipelined_exchange: true");
     }
@@ -140,6 +147,19 @@ private:
       return "activations of some layers alone that are left to hosts are not modelled";
     }
     return "";
+  }
+
+  // "transformer_engine: attn, moe_router" names modules; "local: per layer" captures layers as they are.
+  void write_captured() {
+    const std::string graphs = row_.flag("cuda_graphs");
+    std::string modules = has(graphs, "per layer") ? "layer" : "";
+    for (const CapturedModuleRow& row : kCapturedModules) {
+      const bool named = has_word(graphs, row.name);
+      modules += named ? (modules.empty() ? "" : ", ") + std::string(row.name) : "";
+    }
+    if (!modules.empty()) {
+      line("  launches: {captured: [" + modules + "]}");
+    }
   }
 
   std::string write_recompute() {
@@ -180,7 +200,7 @@ private:
     }
     std::string modules;
     for (const RecomputeModuleRow& row : kRecomputeModules) {
-      if (names_module(words, row.name)) {
+      if (has_word(words, row.name)) {
         modules += (modules.empty() ? "" : ", ") + std::string(row.name);
       }
     }
@@ -190,7 +210,7 @@ private:
   }
 
   // Whether the words, which blanks, commas, colons and pluses part, have one that is the module's name.
-  static bool names_module(const std::string& words, std::string_view name) {
+  static bool has_word(const std::string& words, std::string_view name) {
     const auto parts = [](char c) { return std::string_view(" ,:+").find(c) != std::string_view::npos; };
     for (std::size_t at = words.find(name); at != std::string::npos; at = words.find(name, at + 1)) {
       const std::size_t end = at + name.size();

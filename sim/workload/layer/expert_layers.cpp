@@ -143,7 +143,8 @@ LayerCost dispatch_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
   return {.forward = make_pass(0, 2 * y),
           .backward_input = make_pass(y, x + y),
-          .routing = Routing{layer.experts, layer.skew, layer.capacity}};
+          .routing =
+              Routing{.experts = layer.experts, .skew = layer.skew, .most = layer.capacity, .padded = layer.padded}};
 }
 
 LayerKernels dispatch_kernels(const Layer& layer) {

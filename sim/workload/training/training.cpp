@@ -10,6 +10,7 @@
 #include "sim/base/divisors.hpp"
 #include "sim/base/format/physical_ranges.hpp"
 #include "sim/workload/blocks.hpp"
+#include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
@@ -218,6 +219,10 @@ void read_launches(yaml::Map& training, HostLaunches& launches) {
   launches.each = map.quantity<Seconds>("each", yaml::kDelay, Seconds{0});
   launches.kernels = map.number("kernels", kKernels, 1);
   launches.by_expert = map.boolean("by_expert", false);
+  for (const yaml::Node* item : map.list("captured")) {
+    launches.captured.emplace_back(
+        find_by_name(kCapturedModules, yaml::scalar(*item, "captured"), "module", item->where).name);
+  }
   map.finish();
 }
 
@@ -373,6 +378,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.step_overhead = map.quantity<Seconds>("step_overhead", yaml::kDelay, Seconds{0});
   training.attention = &map.choice("attention", kAttentions, training.attention->name);
   training.loss = &map.choice("loss", kLosses, training.loss->name);
+  training.image_layout = &map.choice("image_layout", kImageLayouts, training.image_layout->name);
   training.framework = map.text("framework", "");
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);

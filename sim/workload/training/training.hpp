@@ -12,6 +12,7 @@
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/workload/attention_kernels.hpp"
+#include "sim/workload/image_layouts.hpp"
 #include "sim/workload/loss_kernels.hpp"
 #include "sim/workload/model_graph.hpp"
 #include "sim/workload/training/offload.hpp"
@@ -170,11 +171,10 @@ struct MemoryReserve {
 struct HostLaunches {
   Seconds each;       ///< of a kernel, on the host
   double kernels = 1; ///< that are launched for each one that a model counts
-  /// The product of a mixture is as many as a rank has experts, each with casts of its own.
+  /// The product of a mixture is as many as a rank has experts, each with casts of its own. A loop outside of the
+  /// framework launches these, one kernel for each that is counted.
   bool by_expert = false;
-
-  /// Seconds that the host takes for so many kernels of the model.
-  Seconds seconds(double counted) const { return each * (counted * kernels); }
+  std::vector<std::string> captured{}; ///< names in kCapturedModules, whose kernels are captured graphs
   bool operator==(const HostLaunches&) const = default;
 };
 
@@ -222,6 +222,7 @@ struct Training {
   Seconds step_overhead; ///< of the first stage's optimiser step beside its kernels: loader, log, the host's waits
   const AttentionRow* attention = &kAttentions[0]; ///< which kernels compute attention
   const LossRow* loss = &kLosses[0];               ///< how the loss over words is computed
+  const ImageLayoutRow* image_layout = &kImageLayouts[0];
   bool blocking_sends =
       false;                 ///< a device starts to send when its kernel has ended, and computes nothing while it sends
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another

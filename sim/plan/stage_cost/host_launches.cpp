@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/stage_cost/host_launches.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stagecraft {
+namespace {
+
+bool is_grouped_product(const Operator& what) {
+  return what.active < 1 && what.kind == KernelKind::matmul && !what.forward.calls.empty();
+}
+
+// Launches for each kernel of an operator that the model counts: those of the framework; or, where the products of a
+// mixture are launched one by one, a product for each expert of the rank.
+double launches_each(const Operator& what, const HostLaunches& host, const Shard& shard) {
+  if (what.captured) {
+    return 0;
+  }
+  if (!host.by_expert || !is_grouped_product(what)) {
+    return host.kernels;
+  }
+  const double ranks = static_cast<double>(shard.replicas) * (shard.by_expert ? shard.degree : 1);
+  return std::max(1.0, what.forward.calls.front().shape[0] / ranks);
+}
+
+PassLaunches launches_of(const Operator& what, const HostLaunches& host, const Shard& shard) {
+  const Seconds one = host.each * launches_each(what, host, shard);
+  return {one * what.forward.launches(), one * what.backward_input.launches(), one * what.backward_weight.launches()};
+}
+
+Shard shard_at(std::span<const Shard> shards, std::size_t at) { return shards.empty() ? Shard{} : shards[at]; }
+
+} // namespace
+
+PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators, std::span<const Shard> shards) {
+  PassLaunches sum;
+  for (std::size_t at = 0; at < operators.size(); ++at) {
+    const PassLaunches one =
+        launches_of(problem.model.operators[operators[at]], problem.training.launches, shard_at(shards, at));
+    sum.forward += one.forward;
+    sum.backward_input += one.backward_input;
+    sum.backward_weight += one.backward_weight;
+  }
+  return sum;
+}
+
+std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,
+                                         std::span<const Shard> shards, std::span<const Seconds> alone,
+                                         std::span<const Seconds> exchanges) {
+  std::vector<Seconds> taken(alone.begin(), alone.end());
+  const HostLaunches& host = problem.training.launches;
+  const std::vector<Operator>& all = problem.model.operators;
+  if (host.each.value == 0) {
+    return taken;
+  }
+  if (std::none_of(operators.begin(), operators.end(), [&](OperatorId op) { return all[op].counted_by_host; })) {
+    const Seconds computing = std::accumulate(alone.begin(), alone.end(), Seconds{0});
+    const Seconds launching = launches_of(problem, operators, shards).forward;
+    for (Seconds& time : taken) {
+      time = computing.value > 0 && launching > computing ? time * (launching / computing) : time;
+    }
+    return taken;
+  }
+  Seconds launched, computed; // until when
+  for (std::size_t at = 0; at < operators.size(); ++at) {
+    const Operator& what = all[operators[at]];
+    const Seconds before = computed;
+    launched += launches_of(what, host, shard_at(shards, at)).forward;
+    computed = std::max(computed, launched) + alone[at];
+    taken[at] = computed - before;
+    if (what.counted_by_host) {
+      launched = computed;
+    }
+    computed += exchanges.empty() ? Seconds{0} : exchanges[at];
+  }
+  return taken;
+}
+
+} // namespace stagecraft

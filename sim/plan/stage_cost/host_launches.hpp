@@ -1,0 +1,31 @@
+// The host that launches a stage's kernels, one after another (docs/model.md, "The host that launches").
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim/plan/problem.hpp"
+
+namespace stagecraft {
+
+/// Seconds in which the host launches the kernels of each pass of some operators: no pass takes less.
+struct PassLaunches {
+  Seconds forward, backward_input, backward_weight;
+
+  Seconds backward() const { return backward_input + backward_weight; }
+};
+
+/// Of operators of the model. `shards`: what a rank has of each; empty: all of each.
+PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators,
+                         std::span<const Shard> shards = {});
+
+/// What each of the operators, in order, takes of a forward, of which the host is a part; `alone` is what its kernels
+/// take, `exchanges` what follows each of them before the next one begins (empty: nothing), in which the host launches
+/// on. The host runs ahead of the device, except where it waits for the counts of a mixture
+/// (Operator::counted_by_host). Without such an operator all are stretched alike where launching takes longer.
+std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,
+                                         std::span<const Shard> shards, std::span<const Seconds> alone,
+                                         std::span<const Seconds> exchanges = {});
+
+} // namespace stagecraft
