@@ -256,7 +256,19 @@ private:
     KernelRange kernels{kernel_of(call, which, format, range.low), kernel_of(call, which, format, range.high)};
     divide(kernels.low, {range.most_degree, 1.0 / range.most_degree, sums}, what.products.has_value());
     divide(kernels.high, {range.least_degree, 1.0 / range.least_degree, sums}, what.products.has_value());
-    return stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, range.high / range.least_degree);
+    const double size = range.high / range.least_degree;
+    auto least = stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, size);
+    if (least) {
+      least->per_size = std::max(least->per_size, at_peak(kernels.high, type).value / size);
+    }
+    return least;
+  }
+
+  // Seconds of a product at the device's nominal peak, which none beats, whatever fits say of sizes that nobody
+  // measured; 0 of other kernels, and where no peak is known.
+  static Seconds at_peak(const Kernel& kernel, const DeviceType& type) {
+    const auto peak = type.peak[static_cast<std::size_t>(kernel.precision)];
+    return kernel.op == KernelOp::gemm && peak ? flops_of(kernel) / *peak : Seconds{0};
   }
 
   // An attention in rounds over parts of the tokens: a causal one has as many pairs in all as so many causal ones of a
@@ -297,7 +309,8 @@ private:
       if (!one) {
         return std::nullopt;
       }
-      const Seconds alone = one->time - one->cast; // casts are a cost of their own (cast_time())
+      // Casts are a cost of their own (cast_time()).
+      const Seconds alone = std::max(one->time - one->cast, at_peak(kernel, type));
       sum.time += alone;
       if (alone > sum.longest) {
         sum.longest = alone;

@@ -12,9 +12,9 @@ using test::near;
 // 3 x 8 x 8 to 4 x 8 x 8, then grouped, then a pointwise activation.
 ModelGraph images() {
   return test::workload("name: images\ninput: {shape: [3, 8, 8]}\nlayers:\n"
-                        "  - {name: first, kind: conv, features: 4, kernel: 3, padding: 1}\n"
-                        "  - {name: second, kind: conv, features: 8, kernel: 3, padding: 1}\n"
-                        "  - {name: grouped, kind: conv, features: 8, kernel: 3, padding: 1, groups: 2}\n"
+                        "  - {name: first, kind: conv2d, channels: 4, kernel: 3, padding: 1}\n"
+                        "  - {name: second, kind: conv2d, channels: 8, kernel: 3, padding: 1}\n"
+                        "  - {name: grouped, kind: conv2d, channels: 8, kernel: 3, padding: 1, groups: 2}\n"
                         "  - {name: relu, kind: relu}\n");
 }
 
