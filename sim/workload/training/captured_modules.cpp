@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-std::vector<OperatorId> ascending(const std::set<OperatorId>& operators) {
+std::vector<OperatorId> in_order(const std::set<OperatorId>& operators) {
   return {operators.begin(), operators.end()};
 }
 
@@ -41,7 +41,7 @@ std::vector<OperatorId> with_norm_and_sum(const ModelGraph& model, const std::ve
       }
     }
   }
-  return ascending(found);
+  return in_order(found);
 }
 
 // Of each numbered block with a core, all up to the first sum after it, MLPs left out that stand beside it.
@@ -86,7 +86,7 @@ std::vector<OperatorId> captured_router(const ModelGraph& model) {
       found.insert(op);
     }
   }
-  return ascending(found);
+  return in_order(found);
 }
 
 std::vector<OperatorId> captured_dispatch(const ModelGraph& model) {
