@@ -30,6 +30,16 @@ TEST_CASE("a pass takes no less than launching its kernels", "[study][frameworks
   CHECK(gelu_seconds(", launches: {each: 1 s, kernels: 3}") == near(4 * 3 + 6 * 3));
 }
 
+TEST_CASE("captured kernels are not launched one by one", "[study][frameworks]") {
+  const auto seconds = [](const std::string& captured) {
+    return gelu_seconds(", launches: {each: 3 s, captured: [" + captured + "]}");
+  };
+  CHECK(seconds("full_iteration") == near(gelu_seconds("")));
+  CHECK(seconds("") == near(4 * 3 + 6 * 3));
+  CHECK(seconds("layer, attn") == near(seconds(""))); // the model has no numbered blocks
+  CHECK_THAT(error_of([&] { seconds("atn"); }), Contains("unknown module 'atn'") && Contains("attn"));
+}
+
 // Four layers with two products of eight experts each, under launches so slow that nothing else counts.
 TEST_CASE("a host launches each expert of a mixture by itself where a framework does", "[study][frameworks]") {
   const auto seconds = [](const std::string& by_expert, int expert) {
