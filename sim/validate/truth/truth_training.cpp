@@ -244,7 +244,7 @@ private:
                       : has(words, "fsdp2 degree ") && degree > 0 ? degree
                                                                   : 0;
     const int replicas = devices_ / (tensor_ * pipeline_);
-    if (zero >= 2 && shard > 0 && shard < replicas && replicas % shard == 0) {
+    if (zero >= 1 && shard > 0 && shard < replicas && replicas % shard == 0) {
       line("    shard: " + std::to_string(shard));
     }
   }
