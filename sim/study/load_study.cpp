@@ -306,6 +306,11 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
     restore_in_backward(choice, model);
   }
   training.recompute = training.recomputes.front();
+  for (const std::string& module : training.launches.captured) {
+    if (find_by_name(kCapturedModules, module, "module", {}).operators(model).empty()) {
+      training.unheeded.push_back("captured graphs of module " + module + " (the model has none)");
+    }
+  }
   check_layers(training, model);
   if (training.fp8->products) {
     check_fp8(model, node->find("fp8")->where);

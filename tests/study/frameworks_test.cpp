@@ -40,6 +40,12 @@ TEST_CASE("captured kernels are not launched one by one", "[study][frameworks]")
   CHECK_THAT(error_of([&] { seconds("atn"); }), Contains("unknown module 'atn'") && Contains("attn"));
 }
 
+TEST_CASE("a line names captured modules that the model lacks", "[study][frameworks]") {
+  const Study dense = study("model: small-transformer.yaml\nplatform: dgx-h100\ntraining: {launches: {each: 5 us, "
+                            "captured: [attn, moe]}}\n");
+  CHECK(dense.training.unheeded == std::vector<std::string>{"captured graphs of module moe (the model has none)"});
+}
+
 // Four layers with two products of eight experts each, under launches so slow that nothing else counts.
 TEST_CASE("a host launches each expert of a mixture by itself where a framework does", "[study][frameworks]") {
   const auto seconds = [](const std::string& by_expert, int expert) {

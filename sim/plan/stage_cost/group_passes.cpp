@@ -206,12 +206,16 @@ void bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit
   if (problem.training.launches.each.value == 0) {
     return;
   }
+  const bool waits = std::any_of(stage.operators.begin(), stage.operators.end(),
+                                 [&](OperatorId op) { return problem.model.operators[op].counted_by_host; });
   std::vector<Shard> shards;
-  std::vector<Seconds> forward, exchanges;
-  Seconds backward; // computing
+  std::vector<Seconds> forward, exchanges; // exchanges: only a host that waits lets them tell
+  Seconds backward;                        // computing
   for (std::size_t at = 0; at < times.size(); ++at) {
     shards.push_back(split.operators[at].shard);
-    exchanges.push_back(exchanged_after(split.operators[at], groups, share));
+    if (waits) {
+      exchanges.push_back(exchanged_after(split.operators[at], groups, share));
+    }
     forward.push_back(times[at].forward);
     backward += times[at].backward_input + times[at].backward_weight;
   }
