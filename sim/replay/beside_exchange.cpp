@@ -176,12 +176,15 @@ private:
 
 } // namespace
 
+bool exchanges_slow(const Platform& platform) {
+  return std::any_of(platform.types.begin(), platform.types.end(), slows);
+}
+
 std::vector<Timeline> replay_beside_exchanges(ReplayFunction engine, std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines = engine(requests);
   std::vector<std::pair<std::size_t, Beside>> open; // those whose durations may not agree yet, by place
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const std::vector<DeviceType>& types = requests[i].platform.types;
-    if (std::any_of(types.begin(), types.end(), slows)) {
+    if (exchanges_slow(requests[i].platform)) {
       open.emplace_back(i, Beside(requests[i]));
     }
   }

@@ -17,4 +17,7 @@ std::vector<Timeline> replay_beside_exchanges(ReplayFunction engine, std::span<c
 
 inline constexpr int kMostReplays = 200;
 
+/// Whether any device type of a platform says that exchanges slow its computations down.
+bool exchanges_slow(const Platform& platform);
+
 } // namespace stagecraft

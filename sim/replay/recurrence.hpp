@@ -80,6 +80,23 @@ public:
     return std::all_of(heads_.begin(), heads_.end(), [&](std::size_t head) { return head >= executed_; });
   }
 
+  /// When a task ends; where that is not known yet, no more than the inputs that it misses.
+  double finish_of(std::size_t executed) const { return finish_[executed]; }
+
+  /// The times that are known so far, from the origin on; the others are infinite. Only where the origin is beyond the
+  /// number of inputs of any task.
+  Timeline known() const {
+    Timeline known{.iterations = timeline_.iterations};
+    known.start.resize(executed_);
+    known.finish.resize(executed_);
+    for (std::size_t at = 0; at < executed_; ++at) {
+      const bool ends = finish_[at] >= origin_;
+      known.start[at] = ends ? start_[at] - origin_ : kInfinity;
+      known.finish[at] = ends ? finish_[at] - origin_ : kInfinity;
+    }
+    return known;
+  }
+
   /// The times, from the origin on; takes them out of the recurrence. Throws where tasks wait for each other.
   Timeline take() {
     if (!complete()) {

@@ -68,57 +68,58 @@ private:
     std::fill(at_.begin(), at_.end(), 0);
     std::fill(forwards_.begin(), forwards_.end(), 0);
     std::fill(backwards_.begin(), backwards_.end(), 0);
-    for (bool moved = true; moved;) {
-      moved = false;
+    std::size_t left = 0;
+    for (const Letters& letters : orders) {
+      left += letters.size();
+    }
+    for (std::size_t before = left + 1; left > 0 && left < before;) {
+      before = left;
       for (int rank = 0; rank < ranks_; ++rank) {
-        moved |= advance(orders[rank], rank);
+        left -= advance(orders[rank], rank);
       }
-      for (int rank = ranks_ - 2; rank > 0; --rank) {
-        moved |= advance(orders[rank], rank);
-      }
-    }
-    for (int rank = 0; rank < ranks_; ++rank) {
-      if (at_[rank] < orders[rank].size()) {
-        return false;
+      for (int rank = ranks_ - 2; rank > 0 && left > 0; --rank) {
+        left -= advance(orders[rank], rank);
       }
     }
-    return true;
+    return left == 0;
   }
 
-  bool advance(const Letters& letters, int rank) {
-    const StageFigures& figures = pipeline_.figures[rank];
+  // Runs a rank as far as its inputs allow; returns how many of its letters.
+  std::size_t advance(const Letters& letters, int rank) {
+    const StageFigures figures = pipeline_.figures[rank];
+    const bool is_first = rank == 0, is_last = rank + 1 == ranks_;
+    const int most_forwards = is_first ? micro_batches_ : forwards_[rank - 1]; // whose inputs are there
+    const int most_backwards = is_last ? micro_batches_ : backwards_[rank + 1];
+    const double hop_before = is_first ? 0 : pipeline_.hops[rank - 1], hop_after = is_last ? 0 : pipeline_.hops[rank];
     const std::size_t row = static_cast<std::size_t>(rank) * micro_batches_;
-    const std::size_t begin = at_[rank];
+    double* const forward = forward_.data() + row;
+    double* const backward = backward_.data() + row;
+    int forwards = forwards_[rank], backwards = backwards_[rank];
+    const std::size_t begin = at_[rank], end = letters.size();
     std::size_t at = begin;
     double now = free_[rank];
-    for (; at < letters.size(); ++at) {
+    for (; at < end; ++at) {
       if (letters[at] == TaskKind::forward) {
-        const int m = forwards_[rank];
-        if (rank > 0) {
-          if (m >= forwards_[rank - 1]) {
-            break;
-          }
-          now = std::max(now, forward_[row - micro_batches_ + m] + pipeline_.hops[rank - 1]);
+        if (forwards >= most_forwards) {
+          break;
         }
-        forward_[row + m] = now += figures.forward;
-        ++forwards_[rank];
+        now = is_first ? now : std::max(now, forward[forwards - micro_batches_] + hop_before);
+        forward[forwards++] = now += figures.forward;
       } else if (letters[at] == TaskKind::backward) {
-        const int m = backwards_[rank];
-        if (rank + 1 < ranks_) {
-          if (m >= backwards_[rank + 1]) {
-            break;
-          }
-          now = std::max(now, backward_[row + micro_batches_ + m] + pipeline_.hops[rank]);
+        if (backwards >= most_backwards) {
+          break;
         }
-        backward_[row + m] = now += figures.backward_input;
-        ++backwards_[rank];
+        now = is_last ? now : std::max(now, backward[backwards + micro_batches_] + hop_after);
+        backward[backwards++] = now += figures.backward_input;
       } else {
         now += figures.backward_weight;
       }
     }
     free_[rank] = now;
     at_[rank] = at;
-    return at > begin;
+    forwards_[rank] = forwards;
+    backwards_[rank] = backwards;
+    return at - begin;
   }
 
   const TimedPipeline& pipeline_;
@@ -291,16 +292,19 @@ private:
 class ListOrder {
 public:
   ListOrder(const TimedPipeline& pipeline, const std::vector<int>& ahead, int lag)
-      : pipeline_(pipeline), ahead_(ahead), lag_(lag), orders_(pipeline) {}
+      : pipeline_(pipeline), ahead_(ahead), lag_(lag), orders_(pipeline), start_(pipeline.ranks),
+        kind_(pipeline.ranks) {}
 
   Orders run() {
+    for (int rank = 0; rank < pipeline_.ranks; ++rank) {
+      look_at(rank);
+    }
     for (std::int64_t left = std::int64_t{3} * pipeline_.ranks * pipeline_.micro_batches; left > 0; --left) {
-      Step first{kInfinity, TaskKind::weight, -1};
-      for (int rank = 0; rank < pipeline_.ranks; ++rank) {
-        const Step step = next(rank);
-        first = step.start < first.start ? step : first;
+      const auto rank = static_cast<int>(std::min_element(start_.begin(), start_.end()) - start_.begin());
+      orders_.place(kind_[rank], rank);
+      for (int near = std::max(rank - 1, 0); near <= std::min(rank + 1, pipeline_.ranks - 1); ++near) {
+        look_at(near); // no other rank takes what this one makes
       }
-      orders_.place(first.kind, first.rank);
     }
     return letters_of(orders_.schedule());
   }
@@ -309,8 +313,13 @@ private:
   struct Step {
     double start;
     TaskKind kind;
-    int rank;
   };
+
+  void look_at(int rank) {
+    const Step step = next(rank);
+    start_[rank] = step.start;
+    kind_[rank] = step.kind;
+  }
 
   Step next(int rank) const {
     const double now = orders_.free_at(rank);
@@ -324,18 +333,20 @@ private:
     const bool weights = orders_.pending(rank) > 0;
     const bool full = !fits && forwards < pipeline_.micro_batches;
     if (weights && (orders_.pending(rank) > lag_ || full)) {
-      return {now, TaskKind::weight, rank};
+      return {now, TaskKind::weight};
     }
-    const Step work = backward <= std::max(now, forward) ? Step{std::max(now, backward), TaskKind::backward, rank}
-                                                         : Step{std::max(now, forward), TaskKind::forward, rank};
+    const Step work = backward <= std::max(now, forward) ? Step{std::max(now, backward), TaskKind::backward}
+                                                         : Step{std::max(now, forward), TaskKind::forward};
     const bool gap = work.start > now + orders_.seconds(TaskKind::weight, rank) / 2;
-    return weights && gap ? Step{now, TaskKind::weight, rank} : work;
+    return weights && gap ? Step{now, TaskKind::weight} : work;
   }
 
   const TimedPipeline& pipeline_;
   const std::vector<int>& ahead_;
   int lag_;
   TimedOrders orders_;
+  std::vector<double> start_;  // [rank]: when its next action would run
+  std::vector<TaskKind> kind_; // [rank]: of that action
 };
 
 // List orders from shallow warm-ups to deep ones.
@@ -347,8 +358,11 @@ std::vector<Orders> list_orders(const TimedPipeline& pipeline) {
       for (int rank = 0; rank < pipeline.ranks; ++rank) {
         ahead.push_back(1 + more + static_cast<int>(slope * (pipeline.ranks - 1 - rank)));
       }
-      for (const int lag : {0, pipeline.ranks, pipeline.micro_batches}) {
-        all.push_back(ListOrder(pipeline, ahead, lag).run());
+      int last = -1;
+      for (const int lag : {0, pipeline.ranks, pipeline.micro_batches}) { // no more than all W ever wait
+        const bool known = std::min(lag, pipeline.micro_batches) == last;
+        all.push_back(known ? all.back() : ListOrder(pipeline, ahead, lag).run());
+        last = std::min(lag, pipeline.micro_batches);
       }
     }
   }

@@ -38,6 +38,12 @@ Plan random_chain(const PlanRequest& request, Random& random) {
   return make_chain_plan(request, random_cuts(operators, static_cast<int>(devices.size()), random), devices);
 }
 
+// Whether a replay of the plan would be in vain.
+bool surely_slower(const PlanRequest& request, const Plan& plan, double seconds) {
+  constexpr double kRounding = 1e-6; // far more than sums differ by, and than what ties decide
+  return request.at_least && request.at_least(plan) * (1 - kRounding) > seconds;
+}
+
 } // namespace
 
 PlanResult split_random(const PlanRequest& request) {
@@ -58,6 +64,9 @@ PlanResult split_best_of_random(const PlanRequest& request) {
   std::string reason;
   for (int drawn = 0; drawn < request.budget; ++drawn) {
     Plan plan = random_chain(request, random);
+    if (!best.stages.empty() && surely_slower(request, plan, least.seconds)) {
+      continue;
+    }
     const PlanScore score = score_plan(request, plan);
     if (score.runs() && (best.stages.empty() || improves(score.seconds, least.seconds))) {
       best = std::move(plan);

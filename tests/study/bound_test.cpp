@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "sim/study/planning/plan_scenario.hpp"
 #include "tests/study/random_studies.hpp"
 
 namespace stagecraft::test {
@@ -110,6 +111,62 @@ TEST_CASE("no run beats the bound of its comparison, under any cost model, strat
 
 TEST_CASE("no run beats the bound of its comparison, in thousands of them", "[.nightly]") {
   CHECK(check_random_cases(4000, 43) > 10'000);
+}
+
+// Plans of some strategies under some schedules; of those that run, how many have a bound of more than half their time.
+int check_least_iterations(std::mt19937& random) {
+  const std::string cost(any_of(std::vector<std::string>{"roofline", "profiled", "calibrated", "constant"}, random));
+  const Case one = random_world(cost, random);
+  const Study read = study(one.text + random_training(cost, random) + "cost_model: " + cost + "\n", one.settings);
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  int tight = 0;
+  for (const ScheduleRow& schedule : schedules()) {
+    for (const char* const name : {"random", "uniform", "data-parallel", "layered"}) {
+      const Scenario scenario{.strategy = &find_by_name(strategies(), name, "strategy", {}),
+                              .schedule = &schedule,
+                              .micro_batches = read.training.micro_batches.back()};
+      const PlanResult planned = plan_scenario(memo, scenario).result;
+      const PlanRequest request = plan_request(memo, scenario);
+      const Plan* plan = std::get_if<Plan>(&planned);
+      const Evaluation measured = plan != nullptr ? request.evaluate(*plan) : Evaluation{.why_not = "no plan"};
+      if (measured.why_not.empty()) {
+        const double least = request.at_least(*plan);
+        CAPTURE(one.text, name, schedule.name, scenario.micro_batches);
+        CHECK(least <= measured.iteration.value * (1 + 1e-9));
+        tight += 2 * least > measured.iteration.value ? 1 : 0;
+      }
+    }
+  }
+  return tight;
+}
+
+TEST_CASE("no replay takes less than a search is told that its plan takes at least", "[study][bound]") {
+  std::mt19937 random(47);
+  int tight = 0;
+  for (int n = 0; n < 40; ++n) {
+    CAPTURE(n);
+    tight += check_least_iterations(random);
+  }
+  CHECK(tight > 300);
+}
+
+// Two stages of two operators, F 2 s and B 4 s for each of four micro-batches, and no time between them. The second
+// stage begins after a forward of the first, works 4 x 6 s, and a backward of the first follows: 30 s, which GPipe
+// takes.
+TEST_CASE("what a plan takes at least is the fill, the work and the drain of its busiest device", "[study][bound]") {
+  const Study read = study(chain_study("training: {global_batch: 4, micro_batches: 4, optimizer: sgd}\n"));
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const auto least_under = [&](const char* schedule) {
+    const Scenario scenario{.strategy = &find_by_name(strategies(), "uniform", "strategy", {}),
+                            .schedule = &find_by_name(schedules(), schedule, "schedule", {}),
+                            .micro_batches = 4};
+    return plan_request(memo, scenario).at_least(std::get<Plan>(plan_scenario(memo, scenario).result));
+  };
+  CHECK(least_under("gpipe") == Catch::Detail::Approx(2 + 4 * 6 + 4));
+  CHECK(least_under("pipemare") == Catch::Detail::Approx(4 * 6)); // iterations overlap
+  CHECK(least_under("chimera") == 0);                             // stages live on two devices each
 }
 
 // A product of 16 896 rows takes more time per row on an H200 than one of half as many, and two devices have half each:

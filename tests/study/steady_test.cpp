@@ -1,5 +1,6 @@
 // Periods of schedules whose iterations overlap: steady, and the same as a much longer replay tells.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/base/improves.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/steady.hpp"
 #include "tests/catch.hpp"
@@ -65,6 +66,31 @@ TEST_CASE("a period without a flush is that of a replay of thousands of iteratio
 TEST_CASE("so it is where transfers share links", "[study][steady]") {
   std::mt19937 random(31);
   check_periods(replay_simgrid, random, 12, kLong / 20, 10 * kSteady);
+}
+
+// What ends later is left out, or the same as well.
+TEST_CASE("a replay that stops when a device runs out of work tells the same period, to the last bit",
+          "[study][steady]") {
+  std::mt19937 random(37);
+  int left_out = 0;
+  for (int n = 0; n < 60; ++n) {
+    const test::RandomCase one = random_case(random);
+    const Platform platform = test::star_of(one.pipeline);
+    const TaskGraph graph = graph_of(one, platform);
+    const ReplayRequest request{graph, platform, kShort << n % 3};
+    const Timeline whole = replay_max_min({&request, 1}).front();
+    const Timeline stopped = replay_max_min_until_idle({&request, 1}).front();
+    const Steadiness expected = find_steady(graph, whole), found = find_steady(graph, stopped);
+    CAPTURE(n, one.schedule.name, one.pipeline.ranks, one.schedule.micro_batches);
+    CHECK(found.iterations == expected.iterations);
+    CHECK(found.window == expected.window);
+    CHECK(found.spread == expected.spread);
+    const std::size_t counted = static_cast<std::size_t>(expected.iterations) * graph.tasks();
+    CHECK(std::equal(whole.finish.begin(), whole.finish.begin() + counted, stopped.finish.begin()));
+    CHECK(std::equal(whole.start.begin(), whole.start.begin() + counted, stopped.start.begin()));
+    left_out += stopped.end() == kInfinity ? 1 : 0;
+  }
+  CHECK(left_out > 50);
 }
 
 // Two equal stages without transfers: from the second iteration on, all tasks keep one pace.

@@ -43,6 +43,9 @@ struct PlanRequest {
   /// Replays a plan under the study's schedule, training and true costs. Without it, a strategy that searches uses
   /// estimate_iteration().
   std::function<Evaluation(const Plan&)> evaluate;
+  /// Seconds that `evaluate` surely measures of a plan that runs, but for rounding: what a search need not have
+  /// replayed. Nothing where no bound is known.
+  std::function<double(const Plan&)> at_least;
   /// Replays plans likewise on the study's own engine, which is slower: for the few that a search must choose from.
   /// Nothing where `evaluate` is.
   std::function<std::vector<Evaluation>(std::span<const Plan>)> replay;

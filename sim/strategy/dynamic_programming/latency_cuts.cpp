@@ -59,19 +59,22 @@ private:
     bool ends = false;
   };
 
-  // Whether all ends of a part up to `last` fit.
-  bool fits_upto(int part, int first, int last) {
-    if (!chain_.fits) {
-      return true;
-    }
+  // The last end of a part, no later than `last`, such that it and all before it fit.
+  int fits_upto(int part, int first, int last) {
     Fitting& known = fitting_[part * width_ + first];
-    for (known.upto = std::max(known.upto, first); !known.ends && known.upto < last; ++known.upto) {
-      if (chain_.fits(part, first, known.upto + 1) != Fit::yes) {
-        known.ends = true;
-        break;
-      }
+    known.upto = std::max(known.upto, first);
+    const auto fits = [&](int end) { return chain_.fits(part, first, end) == Fit::yes; };
+    int beyond = chain_.layers + 1; // does not fit
+    while (chain_.shorter_fit && !known.ends) {
+      const int middle = (known.upto + beyond) / 2;
+      (fits(middle) ? known.upto : beyond) = middle;
+      known.ends = known.upto + 1 == beyond;
     }
-    return last <= known.upto;
+    while (!known.ends && known.upto < last) {
+      known.ends = !fits(known.upto + 1);
+      known.upto += known.ends ? 0 : 1;
+    }
+    return std::min(last, static_cast<int>(known.upto));
   }
 
   // [part]: no earlier layer can begin this part if all layers from there on are to have an end with no part above
@@ -108,27 +111,41 @@ private:
     return trace();
   }
 
-  // Ends before `nearest` lead nowhere.
+  // Ends before `nearest` lead nowhere. With a limit, or where a part fits if a longer one does, all ends up to the
+  // first that does not fit may be taken.
   void extend(int part, int first, int nearest, double before, double limit) {
-    const int most = chain_.layers - (chain_.parts - 1 - part);
-    const bool ends_early = limit < kInfinity && !chain_.shorter_fit; // before the first end that does not fit
     const std::vector<double>& seconds = seconds_from(part, first);
-    double* sum = sum_.data() + (part + 1) * width_;
-    for (int last = std::max(nearest, first + 1); last <= most; ++last) {
-      if (seconds[last] > limit || (ends_early && !fits_upto(part, first, last))) {
-        break;
-      }
-      if (!improves(before + seconds[last], sum[last])) {
-        continue;
-      }
-      const Fit fit = ends_early || !chain_.fits ? Fit::yes : chain_.fits(part, first, last);
+    const int begin = std::max(nearest, first + 1), most = chain_.layers - (chain_.parts - 1 - part);
+    if (begin > most) {
+      return;
+    }
+    const auto within = std::upper_bound(seconds.begin() + begin, seconds.begin() + most + 1, limit);
+    const int last = static_cast<int>(within - seconds.begin()) - 1;
+    if (!chain_.fits || chain_.shorter_fit || limit < kInfinity) {
+      take(part, first, begin, chain_.fits && last >= begin ? fits_upto(part, first, last) : last, before, seconds);
+      return;
+    }
+    for (int end = begin; end <= last; ++end) {
+      const Fit fit =
+          improves(before + seconds[end], sum_[(part + 1) * width_ + end]) ? chain_.fits(part, first, end) : Fit::no;
       if (fit == Fit::never) {
         break;
       }
       if (fit == Fit::yes) {
-        sum[last] = before + seconds[last];
-        from_[(part + 1) * width_ + last] = first;
+        take(part, first, end, end, before, seconds);
       }
+    }
+  }
+
+  // Takes a part for all ends of some range that it improves; without branches, which could not be foreseen.
+  void take(int part, int first, int begin, int last, double before, const std::vector<double>& seconds) {
+    double* const sum = sum_.data() + (part + 1) * width_;
+    std::int32_t* const from = from_.data() + (part + 1) * width_;
+    for (int end = begin; end <= last; ++end) {
+      const double now = before + seconds[end];
+      const bool better = improves(now, sum[end]);
+      sum[end] = better ? now : sum[end];
+      from[end] = better ? first : from[end];
     }
   }
 

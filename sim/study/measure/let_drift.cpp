@@ -11,6 +11,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/replay/lockstep.hpp"
 #include "sim/study/measure/measure_graph.hpp"
+#include "sim/timeline/steady.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,10 +33,15 @@ double most_work(const TaskGraph& graph) {
 // What is known of the draws of one request.
 class Draws {
 public:
-  Draws(const Study& study, const ReplayRequest& exact, double exact_seconds)
-      : seed_(study.seed), exact_(exact), exact_seconds_(exact_seconds) {
+  /// `steady`: the exact replay's steady timeline.
+  Draws(const Study& study, const ReplayRequest& exact, const Timeline& steady)
+      : seed_(study.seed), exact_(exact), exact_seconds_(measure(exact.graph, steady, exact.platform).iteration.value),
+        likely_iterations_(exact.iterations) {
     seconds_.fill(kUnknown);
     iterations_.fill(exact.iterations);
+    while (likely_iterations_ < steady.iterations) {
+      likely_iterations_ *= 2;
+    }
     rule_out();
   }
 
@@ -75,6 +81,9 @@ public:
     }
     return draws;
   }
+
+  /// Over how many the exact replay was steady; at least.
+  int likely_iterations() const { return likely_iterations_; }
 
   TaskGraph drawn(int draw) const { return drifted(exact_.graph, seed_, draw); }
   ReplayRequest request(int draw, const TaskGraph& drawn) const {
@@ -129,6 +138,7 @@ private:
   std::uint64_t seed_;
   ReplayRequest exact_;
   double exact_seconds_;
+  int likely_iterations_;
   std::array<double, kDriftDraws> seconds_;   // kUnknown: not weighed; infinite: no gain
   std::array<int, kDriftDraws> iterations_{}; // to replay at first
   std::array<bool, kDriftDraws> is_replayed_{};
@@ -144,43 +154,94 @@ struct Drawn {
   Timeline timeline;
 };
 
-// Replays the draws that `asked` names of each request.
-std::vector<Drawn> replay_draws(const Replayer& replay, const std::vector<Draws>& draws,
-                                std::vector<int> (Draws::*asked)() const) {
+// The draws that `asked` names of each request.
+struct Asked {
   std::vector<Drawn> drawn;
   std::vector<TaskGraph> graphs;
-  for (std::size_t i = 0; i < draws.size(); ++i) {
-    for (const int draw : (draws[i].*asked)()) {
-      drawn.push_back({.request = i, .draw = draw});
-      graphs.push_back(draws[i].drawn(draw));
+  std::vector<ReplayRequest> requests;
+
+  Asked(const std::vector<Draws>& draws, std::vector<int> (Draws::*asked)() const) {
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      for (const int draw : (draws[i].*asked)()) {
+        drawn.push_back({.request = i, .draw = draw});
+        graphs.push_back(draws[i].drawn(draw));
+      }
+    }
+    for (std::size_t at = 0; at < drawn.size(); ++at) {
+      requests.push_back(draws[drawn[at].request].request(drawn[at].draw, graphs[at]));
     }
   }
-  std::vector<ReplayRequest> requests;
-  for (std::size_t at = 0; at < drawn.size(); ++at) {
-    requests.push_back(draws[drawn[at].request].request(drawn[at].draw, graphs[at]));
+
+  std::vector<Drawn> measured(std::vector<Timeline> replayed, std::span<const double> spreads) && {
+    for (std::size_t at = 0; at < drawn.size(); ++at) {
+      drawn[at].seconds = measure(graphs[at], replayed[at], requests[at].platform).iteration.value;
+      drawn[at].spread = spreads[at];
+      drawn[at].timeline = std::move(replayed[at]);
+    }
+    return std::move(drawn);
   }
-  std::vector<Timeline> replayed = replay(requests);
-  const std::vector<double> spreads = make_steady(replay, requests, replayed);
-  for (std::size_t at = 0; at < drawn.size(); ++at) {
-    drawn[at].seconds = measure(graphs[at], replayed[at], requests[at].platform).iteration.value;
-    drawn[at].spread = spreads[at];
-    drawn[at].timeline = std::move(replayed[at]);
+};
+
+// Whether fewer iterations than those of a timeline, `first` or that doubled again and again, might have told a period
+// that is steady: they are the same but for rounding until a device has done all its work.
+bool is_steady_before(const TaskGraph& graph, const Timeline& timeline, int first) {
+  constexpr double kClear = 2 * kSteady;
+  for (int iterations = first; iterations < timeline.iterations; iterations *= 2) {
+    Timeline shorter = timeline;
+    cut_short(graph, shorter, iterations);
+    if (find_steady(graph, shorter).spread <= kClear) {
+      return true;
+    }
   }
-  return drawn;
+  return false;
+}
+
+// As after a replay of few iterations, and of twice as many until their period is steady. Where the exact replay took
+// more, so do draws: these are replayed at once.
+std::vector<Drawn> weigh_draws(const Replayer& engine, const std::vector<Draws>& draws) {
+  Asked asked(draws, &Draws::to_weigh);
+  const Replayer replay = engine.with(replay_max_min_until_idle);
+  std::vector<ReplayRequest> likely;
+  for (std::size_t at = 0; at < asked.requests.size(); ++at) {
+    const ReplayRequest& few = asked.requests[at];
+    likely.push_back({few.graph, few.platform, draws[asked.drawn[at].request].likely_iterations(), few.speeds});
+  }
+  std::vector<Timeline> replayed = replay(likely);
+  std::vector<ReplayRequest> shorter;
+  std::vector<std::size_t> too_long;
+  for (std::size_t at = 0; at < replayed.size(); ++at) {
+    if (is_steady_before(asked.graphs[at], replayed[at], asked.requests[at].iterations)) {
+      shorter.push_back(asked.requests[at]);
+      too_long.push_back(at);
+    }
+  }
+  std::vector<Timeline> short_ones = shorter.empty() ? std::vector<Timeline>{} : replay(shorter);
+  for (std::size_t i = 0; i < too_long.size(); ++i) {
+    replayed[too_long[i]] = std::move(short_ones[i]);
+  }
+  const std::vector<double> spreads = make_steady(replay, asked.requests, replayed);
+  return std::move(asked).measured(std::move(replayed), spreads);
+}
+
+std::vector<Drawn> replay_draws(const Replayer& replay, const std::vector<Draws>& draws) {
+  Asked asked(draws, &Draws::to_replay);
+  std::vector<Timeline> replayed = replay(asked.requests);
+  const std::vector<double> spreads = make_steady(replay, asked.requests, replayed);
+  return std::move(asked).measured(std::move(replayed), spreads);
 }
 
 // Weighs and replays what is needed of some requests' draws, until nothing is.
 void settle(const Replayer& replay, std::vector<Draws>& draws) {
   for (bool open = true; open;) {
     open = false;
-    for (const Drawn& one : replay_draws(replay.with(replay_max_min), draws, &Draws::to_weigh)) {
+    for (const Drawn& one : weigh_draws(replay, draws)) {
       draws[one.request].weigh(one.draw, one.seconds, one.timeline.iterations);
       open = true;
     }
   }
   for (bool open = true; open;) {
     open = false;
-    for (Drawn& one : replay_draws(replay, draws, &Draws::to_replay)) {
+    for (Drawn& one : replay_draws(replay, draws)) {
       draws[one.request].take(one.draw, one.seconds, std::move(one.timeline), one.spread);
       open = true;
     }
@@ -209,7 +270,7 @@ std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span
     const ReplayRequest& exact = requests[i];
     if (replicas_meet(exact.graph, exact.platform)) {
       chosen.push_back(i);
-      draws.emplace_back(study, exact, measure(exact.graph, timelines[i], exact.platform).iteration.value);
+      draws.emplace_back(study, exact, timelines[i]);
       tasks +=
           static_cast<long>(exact.graph.tasks()) * exact.iterations * static_cast<long>(draws.back().to_weigh().size());
     }

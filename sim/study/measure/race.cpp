@@ -25,17 +25,23 @@ double least_seconds(const Study& study, const TaskGraph& graph, const Metrics& 
   return std::min(unshared.iteration.value, seconds[median_index(seconds)]);
 }
 
+constexpr double kMargin = 1e-6; // far more than rounding does to times, and than what ties decide
+
 // Whether a replay by the study's engine would be in vain. What a device holds follows from the order of its work
-// alone, so any engine tells. Only a single iteration has a bound.
+// alone, so any engine tells. Only a single iteration has a bound, and is the same by any engine but for rounding.
 bool is_lost(const Study& study, const TaskGraph& graph, double best) {
-  constexpr double kMargin = 1e-6; // far more than rounding does to times, and than what ties decide
   if (iterations_of(study, graph) > 1) {
     return false;
   }
   const ReplayRequest request{graph, study.platform};
   const Metrics unshared = measure(graph, replay_analytic({&request, 1}).front(), study.platform);
-  return !memory_overflows(study.platform, graph, unshared).empty() ||
-         (best < kInfinity && least_seconds(study, graph, unshared) * (1 - kMargin) > best);
+  if (!memory_overflows(study.platform, graph, unshared).empty()) {
+    return true;
+  }
+  const auto loses = [best](double seconds) { return seconds * (1 - kMargin) > best; };
+  return best < kInfinity && (loses(least_seconds(study, graph, unshared)) ||
+                              (study.engine->replay == replay_simgrid &&
+                               loses(measure_graph(study, study.platform, graph, replay_max_min).iteration.value)));
 }
 
 } // namespace

@@ -2,9 +2,11 @@
 #include "sim/study/planning/plan_scenario.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/least_iteration.hpp"
 #include "sim/strategy/plan_in_groups.hpp"
 #include "sim/study/planning/evaluate.hpp"
 #include "sim/study/planning/make_graph.hpp"
@@ -65,6 +67,35 @@ const ScheduleRow* assumed_schedule(const Scenario& scenario) {
   return scenario.schedule != nullptr ? &planned_row(*scenario.schedule) : nullptr;
 }
 
+// What is known of how plans of so many stages are run.
+LeastPace least_pace(const Study& study, const Training& training, const ScheduleRow& row, int stages,
+                     int micro_batches) {
+  constexpr int kAnyChunks = 2; // no matter how many: schedules with several flush
+  const ScheduleResult made = make_schedule(planned_row(row), {stages, micro_batches, kAnyChunks});
+  const Schedule* schedule = std::get_if<Schedule>(&made);
+  const bool flushes = schedule != nullptr && schedule->flushes && !schedule->steps_each_micro_batch;
+  const bool waits = training.step == StepMode::barrier && !study.loader && !training.sharding.on() &&
+                     !training.offload.on(); // for all of the iteration before
+  return {.from_empty = flushes && waits,
+          .splits_backward = row.splits_backward || row.timed,
+          .one_home_for_each = !row.bidirectional && !row.in_turn};
+}
+
+// What a replay under a scenario's schedule takes at least; nothing where the orders are given.
+std::function<double(const Plan&)> bound_under(StudyCosts& costs, const Scenario& scenario) {
+  if (scenario.schedule == nullptr) {
+    return nullptr;
+  }
+  return [&costs, scenario, pace = std::optional<LeastPace>()](const Plan& plan) mutable {
+    const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
+    if (!pace) {
+      pace = least_pace(costs.study(), problem.training, *scenario.schedule, static_cast<int>(plan.stages.size()),
+                        scenario.micro_batches);
+    }
+    return least_iteration(problem, plan, *pace);
+  };
+}
+
 PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
   const Study& study = costs.study();
   const auto defects = plan_defects(*scenario.plan, *study.model, study.platform);
@@ -116,6 +147,7 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
     Scenario assumed = scenario;
     assumed.schedule = assumed_schedule(scenario);
     request.evaluate = [&costs, assumed](const Plan& plan) { return evaluate(costs, plan, assumed); };
+    request.at_least = bound_under(costs, assumed);
     request.replay = [&costs, assumed](std::span<const Plan> plans) {
       return evaluate_on_engine(costs, plans, assumed);
     };

@@ -1,0 +1,22 @@
+// What an iteration of one plan takes at least, from its operators' times alone: for searches that try many plans.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/plan/plan.hpp"
+#include "sim/plan/problem.hpp"
+
+namespace stagecraft {
+
+/// What is known of how a plan is run.
+struct LeastPace {
+  bool from_empty = false;       ///< an iteration begins when the one before has ended
+  bool splits_backward = true;   ///< gradients of weights may wait
+  bool one_home_for_each = true; ///< every stage runs all micro-batches on the devices that the plan gives it
+};
+
+/// Seconds that an iteration of the plan takes at least. Stages of one device with one stream count, M (F + B + W) on
+/// each device; and from empty what comes before its first forward and after its last gradient of inputs, along the
+/// tensors between stages: head + M (F + B) + max(M W, tail). 0 where nothing is known. O(operators and tensors).
+double least_iteration(const Problem& problem, const Plan& plan, const LeastPace& pace);
+
+} // namespace stagecraft
