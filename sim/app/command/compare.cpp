@@ -278,17 +278,20 @@ ShownTable shown_table(const ComparisonResult& result, bool apart, const Compare
   return {cut(table_of(result, runs, apart), result, runs, options), runs.size()};
 }
 
-std::string assumed_sentence(const std::vector<Setting>& assumed, const CompareCommand& options) {
-  return assumed.empty()
-             ? ""
-             : "Assumed, since nobody says otherwise: " + in_words(assumed) + ". --set KEY=VALUE changes it" +
-                   (options.save_study.empty() ? ", --save-study FILE keeps the question" : "") + ".\n";
+std::string assumed_sentence(const Assumptions& assumed, const CompareCommand& options) {
+  if (assumed.settings.empty()) {
+    return "";
+  }
+  const std::string tried = in_words(assumed.tried);
+  return "Assumed, since nobody says otherwise: " + in_words(assumed.settings) + ". --set KEY=VALUE changes it" +
+         (options.save_study.empty() ? ", --save-study FILE keeps the question" : "") + ".\n" + tried +
+         (tried.empty() ? "" : "\n");
 }
 
 std::string text_of(const GivenStudy& given, const ComparisonResult& result, const CompareCommand& options) {
   const Comparison& comparison = result.comparison;
   std::string text = comparison.model + " on " + comparison.platform + "\n\n" +
-                     assumed_sentence(given.assumed, options) + (given.assumed.empty() ? "" : "\n");
+                     assumed_sentence(given.assumed, options) + (given.assumed.settings.empty() ? "" : "\n");
   for (const std::string& sentence : comparison.verdict) {
     text += sentence + "\n";
   }
@@ -330,7 +333,8 @@ std::string markdown_of(const GivenStudy& given, const ComparisonResult& result,
                                             rate,   "speedup",  "over bound", "peak memory", "per million"};
   return text + "\n" +
          to_markdown(shown.table, options.output.columns.empty() ? columns : view_of(options.output).columns) +
-         (given.assumed.empty() ? "" : "\n" + assumed_sentence(given.assumed, options)) + how_to_repeat(options.output);
+         (given.assumed.settings.empty() ? "" : "\n" + assumed_sentence(given.assumed, options)) +
+         how_to_repeat(options.output);
 }
 
 // The runs whose timelines a report shows: the best ones, equal ones only once, and the naive one.

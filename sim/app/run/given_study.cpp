@@ -9,6 +9,8 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
+#include "sim/study/compare/compare.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 
 namespace stagecraft {
 
@@ -286,15 +288,44 @@ void refuse_model_flags(const ModelOptions& options) {
   }
 }
 
+// The least time of an iteration of what the settings ask for; none where nothing fits, or they are wrong, which is
+// said when they are read again.
+std::optional<Seconds> quick_time(const yaml::Node& document, const Folders& folders,
+                                  const std::vector<Setting>& settings) {
+  std::optional<Seconds> least;
+  try {
+    const Study study = load_study(document, folders, settings, Purpose::comparison);
+    ScheduleCounts counts;
+    StudyMemo memo(study, counts);
+    std::vector<Scenario> scenarios = scenarios_of(study);
+    for (Scenario& scenario : scenarios) {
+      scenario.explain = false;
+      scenario.brief = true;
+    }
+    std::vector<Prepared> prepared = prepare(memo, scenarios);
+    replay(memo.costs, prepared);
+    for (const Prepared& one : prepared) {
+      if (one.run.feasible && (!least || one.run.metrics.iteration < *least)) {
+        least = one.run.metrics.iteration;
+      }
+    }
+  } catch (const InputError&) {
+  }
+  return least;
+}
+
 // What the study of a model assumes. Files that the model and the platform are read from are kept in `folders`.
-std::vector<Setting> assumptions_of(const yaml::Node& document, const Folders& folders,
-                                    const std::vector<Setting>& settings) {
+Assumptions assumptions_of(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings) {
   std::vector<Setting> of_inputs; // the rest may not fit together before the assumptions are made
   std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_inputs), [](const Setting& setting) {
     return setting.key.starts_with("model") || setting.key.starts_with("platform");
   });
   const Study study = load_study(document, folders, of_inputs);
-  return assumptions_for(*study.model, study.platform, settings);
+  return assumptions_for(*study.model, study.platform, settings, [&](std::vector<Setting> tried) {
+    tried.insert(tried.end(), settings.begin(), settings.end());
+    tried.insert(tried.end(), {{"compare.strategies", "mesh"}, {"compare.schedules", "1f1b"}, {"engine", "analytic"}});
+    return quick_time(document, folders, tried);
+  });
 }
 
 void save_study(const std::string& file, const yaml::Node& document, const std::vector<Setting>& settings,
@@ -313,21 +344,21 @@ GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting
   }
   const yaml::Node document = study ? *study : document_of(options);
   const std::string file = study ? options.model : "";
-  std::vector<Setting> all;
+  Assumptions assumed;
   if (!study) {
     InputFiles files;
     Folders folders = folders_of(file);
     folders.files = &files;
-    all = assumptions_of(document, folders, settings);
+    assumed = assumptions_of(document, folders, settings);
   }
-  const std::vector<Setting> assumed = all;
+  std::vector<Setting> all = assumed.settings;
   all.insert(all.end(), settings.begin(), settings.end());
   if (!save.empty()) {
     keep_inputs(save, {options.model});
     save_study(save, document, all, folders_of(file));
   }
   GivenStudy given = study_of(document, file, all, Purpose::comparison);
-  given.assumed = assumed;
+  given.assumed = std::move(assumed);
   return given;
 }
 

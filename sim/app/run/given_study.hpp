@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/app/common/flags.hpp"
+#include "sim/app/run/assumptions.hpp"
 #include "sim/study/input_files.hpp"
 #include "sim/study/study.hpp"
 
@@ -66,7 +67,7 @@ ImportOptions import_options(const ModelReading& reading);
 struct GivenStudy {
   Study study;
   std::vector<std::string> inputs;
-  std::vector<Setting> assumed = {}; ///< what nobody said of a model that is compared without a study
+  Assumptions assumed = {}; ///< what nobody said of a model that is compared without a study
 };
 
 GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose);
