@@ -45,9 +45,29 @@ struct OtherName {
   std::string_view other, here;
 };
 constexpr OtherName kOtherNames[] = {
-    {"bfloat16", "bf16"},   {"float16", "fp16"},    {"half", "fp16"},
-    {"fp16-mixed", "fp16"}, {"bf16-mixed", "bf16"}, {"float32", "fp32"},
-    {"float", "fp32"},      {"adamw", "adam"},      {"batch_size", "global_batch"},
+    {"bfloat16", "bf16"},
+    {"float16", "fp16"},
+    {"half", "fp16"},
+    {"fp16-mixed", "fp16"},
+    {"bf16-mixed", "bf16"},
+    {"float32", "fp32"},
+    {"float", "fp32"},
+    {"adamw", "adam"},
+    {"batch_size", "global_batch"},
+    {"tp", "tensor"},
+    {"pp", "pipeline"},
+    {"dp", "data"},
+    {"cp", "context"},
+    {"ep", "expert"},
+    {"sp", "sequence"},
+    {"deepspeed", "megatron-deepspeed-2022"},
+    {"megatron", "megatron-lm-2025"},
+    {"megatron-lm", "megatron-lm-2025"},
+    {"huggingface", "transformers"},
+    {"fsdp2", "torchtitan"},
+    {"stage", "zero"},
+    {"fsdp", "zero"},
+    {"zero_stage", "zero"},
 };
 
 // The known name of what other programs call so, or "".

@@ -106,6 +106,11 @@ template <class Q> constexpr std::span<const Unit> units_of() {
   }
 }
 
+// What is written for a unit that people shorten by the time it is per: "Gb" and "gbit" of "Gb/s".
+constexpr Spelling kShortened[] = {{"gbit", "Gb/s"}, {"Gb", "Gb/s"},   {"GB", "GB/s"},   {"mbit", "Mb/s"},
+                                   {"Mb", "Mb/s"},   {"MB", "MB/s"},   {"GiB", "GiB/s"}, {"gig", "Gb/s"},
+                                   {"gbe", "Gb/s"},  {"gbits", "Gb/s"}};
+
 // "'10 GBs' has the unknown unit 'GBs'; did you mean 'GB/s'? allowed: …"
 std::string unknown_unit(std::string_view text, std::string_view unit, std::span<const Unit> units) {
   const std::vector<std::string> known = names_of(units);
@@ -120,6 +125,16 @@ std::string unknown_unit(std::string_view text, std::string_view unit, std::span
       written.emplace_back(spelling.written);
       meant.emplace_back(spelling.factor == 1 ? spelling.unit : spelling.written);
     }
+  }
+  const auto exact = std::find_if(std::begin(kShortened), std::end(kShortened), [&](const Spelling& one) {
+    const bool bits =
+        one.unit.find("b/s") != std::string_view::npos && one.written.size() > 2; // "Gbit", whatever the case
+    return (one.written == unit || (bits && same_name(one.written, unit))) &&
+           std::find(known.begin(), known.end(), one.unit) != known.end();
+  });
+  if (exact != std::end(kShortened)) {
+    return "'" + excerpt(text) + "' has the unknown unit '" + excerpt(unit, 20) + "'; did you mean '" +
+           std::string(exact->unit) + "'? " + allowed;
   }
   const auto found = std::find(written.begin(), written.end(), nearest(unit, written));
   const std::string close = found != written.end() ? meant[static_cast<std::size_t>(found - written.begin())] : "";

@@ -37,6 +37,7 @@ private:
       for (const std::string& name : group.names) {
         const int node = static_cast<int>(platform_.nodes.size());
         platform_.nodes.push_back({name, group.host});
+        nic_.push_back(group.nic);
         first_device_.push_back(static_cast<int>(platform_.devices.size()));
         for (size_t index = 0; index < group.types.size(); ++index) {
           const DeviceType& type = file_.types[static_cast<size_t>(group.types[index])];
@@ -97,19 +98,20 @@ private:
     }
   }
 
-  // Joins the NICs of one node to a switch; returns their number.
-  int add_nics(const Network& network, int node, int upper) {
-    const TwoWay bandwidth{network.bandwidth, network.bandwidth};
+  // Joins the NICs of one node to a switch; returns their bandwidth together.
+  BytesPerSecond add_nics(const Network& network, int node, int upper) {
+    const BytesPerSecond each = nic_[static_cast<size_t>(node)].value_or(network.bandwidth);
+    const TwoWay bandwidth{each, each};
     if (!network.nic_per_device) {
       add_links(host_vertex(node), upper, bandwidth, network.latency, network.power, network.spread);
-      return 1;
+      return each;
     }
     const int first = first_device_[static_cast<size_t>(node)];
     const int last = first_device_[static_cast<size_t>(node) + 1];
     for (int device = first; device < last; ++device) {
       add_links(device, upper, bandwidth, network.latency, network.power, network.spread);
     }
-    return last - first;
+    return each * (last - first);
   }
 
   void add_network(const Network& network) {
@@ -124,12 +126,12 @@ private:
     for (int start = 0; start < nodes; start += network.nodes_per_leaf) {
       const int leaf =
           add_vertex(Vertex::Kind::fabric_switch, "leaf-" + std::to_string(start / network.nodes_per_leaf));
-      int nics = 0;
+      BytesPerSecond nics;
       for (int node = start; node < std::min(nodes, start + network.nodes_per_leaf); ++node) {
         nics += add_nics(network, node, leaf);
       }
-      if (nics > 0) {
-        const BytesPerSecond uplink = network.bandwidth * nics / network.oversubscription;
+      if (nics.value > 0) {
+        const BytesPerSecond uplink = nics / network.oversubscription;
         add_links(leaf, spine, {uplink, uplink}, network.latency, {}, network.spread);
       }
     }
@@ -157,8 +159,9 @@ private:
 
   const File& file_;
   Platform platform_;
-  std::vector<int> first_device_; ///< per node, and one more at the end
-  Where where_;                   ///< place of what is being laid out, for errors
+  std::vector<std::optional<BytesPerSecond>> nic_; // [node] where it has its own
+  std::vector<int> first_device_;                  ///< per node, and one more at the end
+  Where where_;                                    ///< place of what is being laid out, for errors
 };
 
 } // namespace

@@ -47,6 +47,7 @@ struct NodeGroup {
   Host host;
   std::vector<int> types; ///< type of each device of a node, an index into File::types
   std::vector<NodeLink> links;
+  std::optional<BytesPerSecond> nic; ///< bandwidth of each NIC; none: as the network says
   Where where;
 };
 

@@ -55,9 +55,9 @@ std::string in_words(const Price& price) {
     return "no price";
   }
   const std::string source = price.source.empty() ? "source not given" : price.source;
-  const std::string date = !price.date.empty()                     ? ", " + price.date
-                           : price.assumed || price.source.empty() ? ""
-                                                                   : ", date not known";
+  const std::string date = !price.date.empty()                                                   ? ", " + price.date
+                           : price.assumed || price.source.empty() || price.source == kGivenHere ? ""
+                                                                                                 : ", date not known";
   return rate + " (" + (price.assumed ? "assumed: " : "") + source + date + ")";
 }
 

@@ -36,6 +36,9 @@ struct NamedPrice {
   bool operator==(const NamedPrice&) const = default;
 };
 
+/// The source of a price that the study or the command line gives in place of the catalogue's.
+inline constexpr char kGivenHere[] = "as given";
+
 /// "2.86 USD/h (Google Cloud list price, date not known)".
 std::string in_words(const Price& price);
 /// "v100 2.86 USD/h (…); p100 1.43 USD/h (assumed: …)".

@@ -291,6 +291,9 @@ private:
         throw InputError(item->where, "more than " + std::to_string(kMostLinks) + " links in the platform");
       }
     }
+    if (map.has("nic_bandwidth")) {
+      group.nic = map.quantity<BytesPerSecond>("nic_bandwidth", physical::kBandwidth);
+    }
     map.finish();
     return group;
   }

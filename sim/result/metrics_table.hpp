@@ -17,6 +17,9 @@ namespace stagecraft {
 /// Stands for a figure that a run does not have: null in JSON, empty in CSV.
 inline constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 
+/// A device of whose memory less is left is full for all that is known: twice the median error of predicted peaks.
+inline constexpr double kTightMemory = 0.06;
+
 enum class Better { less, more, neither };
 
 /// The form of a metric in the JSON of a run.

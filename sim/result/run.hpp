@@ -119,6 +119,7 @@ struct AskedRun {
   std::optional<Objective> objective;
   std::vector<RunRound> rounds; ///< rounds of a strategy that measures its plans round by round
   double planning_seconds = 0;  ///< of this program; not deterministic
+  double tokens = 0;            ///< of the whole training, as the study says; 0: not said
 };
 
 /// What was measured of a run: the same for all runs with equal plan and order. Per-device vectors follow `devices`.

@@ -7,7 +7,9 @@
 #include "sim/base/format/schema.hpp"
 #include "sim/result/json_parts.hpp"
 #include "sim/result/metrics_table.hpp"
+#include "sim/result/plan_line.hpp"
 #include "sim/result/stage_json.hpp"
+#include "sim/result/whole_training.hpp"
 
 namespace stagecraft {
 namespace {
@@ -68,6 +70,21 @@ Json head_of(const Run& run) {
           {"why_not", run.why_not.empty() ? Json() : Json(run.why_not)},
           {"would_fit", run.would_fit.empty() ? Json() : Json(run.would_fit)},
           {"note", run.note.empty() ? Json() : Json(run.note)}};
+}
+
+Json to_value(const WholeTraining& whole) {
+  Json json = {{"tokens", whole.tokens},
+               {"seconds", whole.time.value},
+               {"usd", whole.cost.value > 0 ? Json(whole.cost.value) : Json()}};
+  if (whole.range) {
+    const auto [low, high] = *whole.range;
+    json["low_seconds"] = whole.time.value * low;
+    json["high_seconds"] = whole.time.value * high;
+    json["low_usd"] = whole.cost.value > 0 ? Json(whole.cost.value * low) : Json();
+    json["high_usd"] = whole.cost.value > 0 ? Json(whole.cost.value * high) : Json();
+  }
+  json["in_words"] = in_words(whole);
+  return json;
 }
 
 Json loader_of(const Run& run) {
@@ -219,6 +236,10 @@ Json to_value(const Run& run, bool timing) {
     add_components(json, run);
     for (const RunStage& stage : run.stages) {
       json["stages"].push_back(to_value(stage));
+    }
+    json["plan"] = plan_line(run);
+    if (const auto whole = whole_training(run)) {
+      json["whole_training"] = to_value(*whole);
     }
     json["cost_basis"] = cost_basis_of(run);
     if (run.perturbed) {

@@ -7,10 +7,50 @@
 #include <map>
 #include <numeric>
 
+#include "sim/base/named_table.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/workload/model_flops.hpp"
+
 namespace stagecraft {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr double kHour = 3600;
+
+// The degrees that are given, as a reader names them; null where a strategy chooses.
+Json degrees_of(const std::optional<ParallelDegrees>& given) {
+  if (!given) {
+    return {};
+  }
+  const auto left_open = [](int degree) { return degree > 0 ? Json(degree) : Json("the rest"); };
+  Json json = {{"data", left_open(given->data)},
+               {"tensor", given->tensor},
+               {"pipeline", given->pipeline == 0 && given->data == 0 ? Json(1) : left_open(given->pipeline)},
+               {"zero", static_cast<int>(given->sharding.zero)}};
+  if (given->tensor > 1) {
+    json["sequence"] = given->sequence;
+  }
+  if (given->context.ranks > 1) {
+    json["context"] = given->context.ranks;
+  }
+  if (given->experts.ranks > 1) {
+    json["expert"] = given->experts.ranks;
+  }
+  return json;
+}
+
+// What is tried of recomputation, each choice once.
+Json recomputes_of(const Training& training) {
+  std::vector<std::string> names;
+  for (const RecomputeChoice& choice : training.recomputes) {
+    const std::string name = choice.blocks > 0 ? "blocks" : std::string(name_of(choice.what));
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+  }
+  return join(names);
+}
 
 double parameters_of(const ModelGraph& model) {
   return std::accumulate(model.operators.begin(), model.operators.end(), 0.0,
@@ -28,7 +68,8 @@ Json types_of(const Platform& platform) {
       list.push_back({{"name", platform.types[type].name},
                       {"vendor", platform.types[type].vendor},
                       {"count", counts[type]},
-                      {"memory_bytes", platform.types[type].memory.value}});
+                      {"memory_bytes", platform.types[type].memory.value},
+                      {"usd_per_hour", platform.types[type].price.rate.value * kHour}});
     }
   }
   return list;
@@ -133,20 +174,25 @@ private:
 std::string setting_json(const RunSetting& setting) {
   const Training& training = setting.training;
   const Cluster cluster(setting.platform);
-  const Json json = {
-      {"program", setting.program},
-      {"engine", setting.engine},
-      {"model", {{"description", setting.model.description}, {"parameters", parameters_of(setting.model)}}},
-      {"training",
-       {{"global_batch", training.global_batch},
-        {"precision", kNumberFormats[static_cast<std::size_t>(training.precision)].name},
-        {"optimizer", training.optimizer->name},
-        {"framework", training.framework.empty() ? Json() : Json(training.framework)}}},
-      {"platform",
-       {{"description", setting.platform.description},
-        {"types", types_of(setting.platform)},
-        {"nodes", cluster.nodes()},
-        {"network", cluster.network()}}}};
+  const Json json = {{"program", setting.program},
+                     {"engine", setting.engine},
+                     {"model",
+                      {{"description", setting.model.description},
+                       {"parameters", parameters_of(setting.model)},
+                       {"sequence_tokens", tokens_of(setting.model) > 0 ? Json(tokens_of(setting.model)) : Json()}}},
+                     {"training",
+                      {{"global_batch", training.global_batch},
+                       {"precision", kNumberFormats[static_cast<std::size_t>(training.precision)].name},
+                       {"optimizer", training.optimizer->name},
+                       {"parallel", degrees_of(training.parallel)},
+                       {"recompute", recomputes_of(training)},
+                       {"fp8", training.fp8->products ? Json(training.fp8->name) : Json()},
+                       {"framework", training.framework.empty() ? Json() : Json(training.framework)}}},
+                     {"platform",
+                      {{"description", setting.platform.description},
+                       {"types", types_of(setting.platform)},
+                       {"nodes", cluster.nodes()},
+                       {"network", cluster.network()}}}};
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -81,9 +81,14 @@ fs::path find_file(const Folders& folders, std::string_view kind, const std::str
       return candidate.lexically_normal();
     }
   }
+  const std::vector<std::string> known = shipped_names(folders, kind);
+  if (const auto same = std::find_if(known.begin(), known.end(), [&](auto& one) { return same_name(one, name); });
+      same != known.end() && !open_places(folders, {folders.shipped / kind / (*same + ".yaml")}).empty()) {
+    return (folders.shipped / kind / (*same + ".yaml")).lexically_normal(); // in letters of another case
+  }
   const std::size_t last = kind.rfind('/') + 1;
   const std::string_view one = kind.substr(last, kind.size() - 1 - last); // "workloads" -> "workload"
-  throw InputError(where, "no such file, and " + unknown_name(one, name, shipped_names(folders, kind)));
+  throw InputError(where, "no such file, and " + unknown_name(one, name, known));
 }
 
 void apply(yaml::Node& document, const Setting& setting, std::string_view prefix) {
@@ -292,6 +297,13 @@ Platform read_nodes(const yaml::Node& node, const Folders& folders) {
 
 Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
   if (node.kind == yaml::Node::Kind::scalar) {
+    if (const auto sum = node_sum(node.text, node.where); !sum.empty()) {
+      std::vector<yaml::Node> documents;
+      for (const NodeShorthand& part : sum) {
+        documents.push_back(read_document(folders, find_file(folders, "platforms", part.node, node.where)));
+      }
+      return load_here(document_of(sum, documents, node.where), folders, settings);
+    }
     if (const auto shorthand = node_shorthand(node.text, node.where)) {
       return read_nodes(*shorthand, nullptr, folders, settings, node.where);
     }

@@ -5,11 +5,13 @@
 #include <iterator>
 #include <set>
 
+#include "sim/base/large_count.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/cost/gradient_sums.hpp"
 #include "sim/cost/kernel_speed.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
+#include "sim/study/given_prices.hpp"
 #include "sim/study/input_files.hpp"
 #include "sim/study/read_schedules.hpp"
 #include "sim/study/study.hpp"
@@ -17,6 +19,7 @@
 #include "sim/study/unique_name.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/layer/layers.hpp"
+#include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/fp8_products.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
@@ -504,6 +507,17 @@ Platform kept_platform(const Folders& folders, const std::string& key, const std
   return folders.files != nullptr ? *folders.files->platform(key, make) : make();
 }
 
+// How many tokens the whole training has.
+double read_tokens(const yaml::Node& node, const ModelGraph& model) {
+  const double tokens = parse_large_count(yaml::scalar(node, "tokens"), node.where);
+  if (!(tokens_of(model) > 0)) {
+    throw InputError(node.where, "'" + model.name +
+                                     "' is not made of tokens; allowed: of a model of sequences, such as "
+                                     "gpt2-xl");
+  }
+  return tokens;
+}
+
 // A recipe may name types that this model has not, but none that no model has.
 void check_kernel_types(const Study& study, yaml::Map& map) {
   if (study.training.kernel_speed.types.empty()) {
@@ -538,6 +552,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   refuse_rooflines_without_rates(map, *model);
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
+  if (const yaml::Node* price = map.find("price")) {
+    take_prices(*price, study.platform);
+  }
   TakenConfig config = take_config(changed, {*model, static_cast<int>(study.platform.devices.size())});
   take_framework(changed, folders);
   study.training = read_training(map, *model, purpose);
@@ -568,6 +585,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.detail = &map.choice("detail", kDetails, "auto");
   study.unfold = map.boolean("unfold", false);
   study.per_device = map.boolean("per_device", false);
+  if (const yaml::Node* tokens = map.find("tokens")) {
+    study.tokens = read_tokens(*tokens, *study.model);
+  }
   constexpr int kMostSeed = 1'000'000'000;
   study.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMostSeed, 1));
   CostModelResult cost =

@@ -26,4 +26,13 @@ std::optional<NodeShorthand> node_shorthand(const std::string& text, const Where
 std::vector<Setting> settings_of(const NodeShorthand& shorthand, const yaml::Node& document, const yaml::Node* network,
                                  const Where& where);
 
+/// "2 x dgx-h100 + 4 x dgx-a100" in its parts; nothing where the text is no sum of such.
+std::vector<NodeShorthand> node_sum(const std::string& text, const Where& where);
+
+/// One document of all nodes of a sum, whose documents are given: nodes are called as their platforms, and keep their
+/// NICs (`nic_bandwidth`); the network is the first one's. InputError where a document is more than one node, or its
+/// NICs serve a node in one and a device in another.
+yaml::Node document_of(const std::vector<NodeShorthand>& sum, const std::vector<yaml::Node>& documents,
+                       const Where& where);
+
 } // namespace stagecraft

@@ -68,6 +68,7 @@ struct Study {
   std::vector<ErrorFamily> error_families; ///< where the training names a framework
   std::optional<AdaptOptions> adapt;
   std::optional<PerturbOptions> perturb;
+  double tokens = 0;       ///< of the whole training, whose days and money results then say; 0: not said
   bool per_device = false; ///< results list the figures of each device, also of more than 64
   bool unfold = false;     ///< every device is simulated, also where some are alike
   int confidence = 0;      ///< draws of the cost model's errors; 0: its times are taken as exact

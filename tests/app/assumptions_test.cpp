@@ -8,10 +8,10 @@ namespace stagecraft {
 namespace {
 
 std::map<std::string, std::string> assumed(const std::string& model, const std::string& platform,
-                                           const std::vector<Setting>& given = {}) {
+                                           const std::vector<Setting>& given = {}, const TryDegrees& attempt = {}) {
   const Study study = study_of_model({.model = model, .platform = platform, .reading = {}}, {}).study;
   std::map<std::string, std::string> values;
-  for (const Setting& setting : assumptions_for(*study.model, study.platform, given)) {
+  for (const Setting& setting : assumptions_for(*study.model, study.platform, given, attempt).settings) {
     values[setting.key] = setting.value;
   }
   return values;
@@ -47,6 +47,54 @@ TEST_CASE("on many devices a replica gets as few as hold it, first within a node
   CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal]");
   // 8.03e9 * (4 + 12 / 128) = 32.9e9 B fit on one device.
   CHECK(assumed("llama3-8b", "16 x dgx-h100").at("training.parallel") == "{tensor: 1, pipeline: 1, zero: 1}");
+}
+
+// What assumptions_for() tries, in its order.
+std::vector<std::string> tried(const std::string& model, const std::string& platform,
+                               const std::vector<Setting>& given = {}) {
+  std::vector<std::string> degrees;
+  assumed(model, platform, given, [&](const std::vector<Setting>& settings) -> std::optional<Seconds> {
+    degrees.push_back(settings.back().value);
+    return Seconds{1};
+  });
+  return degrees;
+}
+
+TEST_CASE("the fastest of a handful of degrees is assumed, and none that does not fit", "[app]") {
+  const auto values = assumed("llama3-8b", "4 x dgx-h100", {}, [](const std::vector<Setting>& settings) {
+    CHECK(settings.back().key == "training.parallel");
+    const std::string& degrees = settings.back().value;
+    return degrees == "{tensor: 1, pipeline: 1, zero: 3}"   ? std::optional(Seconds{3})
+           : degrees == "{tensor: 1, pipeline: 2, zero: 1}" ? std::nullopt // does not fit
+                                                            : std::optional(Seconds{4});
+  });
+  CHECK(values.at("training.parallel") == "{tensor: 1, pipeline: 1, zero: 3}");
+  CHECK(
+      in_words(std::vector<TriedDegrees>{{"{zero: 1}", Seconds{4}}, {"{tensor: 8}", {}}, {"{zero: 3}", Seconds{3}}}) ==
+      "Of these degrees the fastest are assumed, each tried as mesh under 1f1b without contention: {zero: 3} 3.000 s; "
+      "{zero: 1} 4.000 s; {tensor: 8} does not fit. --set training.parallel='{zero: 1}' asks for others.");
+}
+
+// 8.03e9 * (4 + 12 / 32) = 35.1e9 B fit on one device; a product of 1 does, so 2 is the most that is tried.
+TEST_CASE("degrees are tried that hold the model and divide devices, layers and batch", "[app]") {
+  CHECK(tried("llama3-8b", "4 x dgx-h100") ==
+        std::vector<std::string>{"{tensor: 1, pipeline: 1, zero: 1}", "{tensor: 1, pipeline: 1, zero: 3}",
+                                 "{tensor: 2, pipeline: 1, zero: 1}", "{tensor: 1, pipeline: 2, zero: 1}"});
+  // A batch of 24 is shared by eight replicas at most.
+  CHECK(tried("llama3-8b", "4 x dgx-h100", {{"training.global_batch", "24"}}) ==
+        std::vector<std::string>{"{tensor: 4, pipeline: 1, zero: 1}", "{tensor: 2, pipeline: 2, zero: 1}",
+                                 "{tensor: 1, pipeline: 4, zero: 1}", "{tensor: 8, pipeline: 1, zero: 1}",
+                                 "{tensor: 4, pipeline: 2, zero: 1}", "{tensor: 2, pipeline: 4, zero: 1}",
+                                 "{tensor: 1, pipeline: 8, zero: 1}"});
+  CHECK(tried("llama3-8b", "4 x dgx-h100", {{"training.parallel", "{tensor: 2}"}}).empty());
+}
+
+// 8.03e9 * 16 B = 128.5e9 B do not fit on one H100, so that replicas must share them; 124.4e6 * 16 B of GPT-2 do.
+TEST_CASE("few devices have degrees where one alone does not hold what Adam keeps", "[app]") {
+  CHECK(assumed("llama3-8b", "dgx-h100").at("training.parallel") == "{tensor: 1, pipeline: 1, zero: 1}");
+  CHECK(assumed("gpt2", "dgx-h100").count("training.parallel") == 0);
+  CHECK(assumed("llama3-8b", "pcie-v100").count("training.parallel") == 0);     // four V100 do not hold them together
+  CHECK(assumed("gpt2-xl", "mixed-v100-p100").count("training.parallel") == 0); // these differ in speed
 }
 
 // Two V100 have 15.6e9 B of the 124.4e6 * 16 B of GPT-2, and keep all of a sample; Llama 3 8B's 128.5e9 B leave no room

@@ -198,5 +198,23 @@ TEST_CASE("settings change values, add keys and reach into lists, and their erro
   CHECK_THROWS_AS(yaml::set(root, "plain", "[1", flag), InputError);
 }
 
+TEST_CASE("a key that is missing and nearly there is called so, at its place", "[base][yaml]") {
+  const yaml::Node node = yaml::parse("latency: 1 us\nbandwith: 1 GB/s\n", "file.yaml");
+  yaml::Map map(node, "network");
+  try {
+    map.node("bandwidth");
+    FAIL("it is missing");
+  } catch (const InputError& failure) {
+    CHECK(std::string(failure.what()).find("file.yaml:2:") == 0);
+    CHECK(std::string(failure.what()).find("unknown key 'bandwith'; did you mean 'bandwidth'?") != std::string::npos);
+  }
+  try {
+    yaml::number(yaml::parse("nan", "file.yaml"), "share", yaml::kFraction);
+    FAIL("it is no number");
+  } catch (const InputError& failure) {
+    CHECK(std::string(failure.what()).find("allowed: more than 0, at most 1") != std::string::npos);
+  }
+}
+
 } // namespace
 } // namespace stagecraft

@@ -46,6 +46,8 @@ TEST_CASE("the plan of every strategy is read back by check and by replay", "[cl
       direct.erase(key);
       again.erase(key);
     }
+    direct["setting"]["training"].erase("parallel"); // the plan has the degrees, not the study
+    again["setting"]["training"].erase("parallel");
     CHECK(direct == again);
   }
 }

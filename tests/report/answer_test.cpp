@@ -290,6 +290,60 @@ TEST_CASE("two results of a kind are compared: what changed, and what that did",
       difference_page("a", page_of(before), "b", page_of(json{{"planners", json::array()}, {"plans", json::array()}})));
 }
 
+TEST_CASE("degrees and prices that differ are named, and files of another name are no difference", "[report][answer]") {
+  json before = comparison();
+  before["inputs"] = {"a.yaml"};
+  before["setting"]["training"]["parallel"] = {{"tensor", 2}, {"zero", 1}};
+  before["setting"]["platform"]["types"][0]["usd_per_hour"] = 2.5;
+  json after = before;
+  after["inputs"] = {"b.yaml"};
+  const auto sentence = [&] {
+    return difference_page("a.json", page_of(before), "b.json", page_of(after))->answer.sentence;
+  };
+  CHECK(sentence().ends_with("changed in the inputs: nothing that the results name."));
+  after["setting"]["training"]["parallel"]["zero"] = 3;
+  CHECK(sentence().ends_with("changed in the inputs: training parallel zero from 1 to 3."));
+  after["setting"]["platform"]["types"][0]["usd_per_hour"] = 3;
+  CHECK(sentence().ends_with("changed in the inputs: platform prices from v100-sxm2-16gb 2.50 USD/h to v100-sxm2-16gb "
+                             "3.00 USD/h, training parallel zero from 1 to 3.") ==
+        false); // longer than a sentence takes
+  CHECK(sentence().ends_with("training parallel zero from 1 to 3 and 1 more."));
+}
+
+// 90 and 99 USD for a million samples of 1000 tokens: 10 % apart. The third has no price.
+TEST_CASE("several results are offers, the cheapest first, and how sure that is", "[report][answer]") {
+  json dear = comparison(), cheap = comparison(), unpriced = comparison();
+  dear["platform"] = "dear";
+  dear["runs"][0]["usd_per_million_samples"] = 99;
+  dear["runs"][0]["samples_per_second"] = 32;
+  dear["runs"][0]["tokens_per_second"] = 32000;
+  cheap["platform"] = "cheap";
+  cheap["runs"][0]["usd_per_million_samples"] = 90;
+  cheap["runs"][0]["samples_per_second"] = 16;
+  cheap["runs"][0]["tokens_per_second"] = 16000;
+  unpriced["platform"] = "unpriced";
+  unpriced["runs"][0]["usd_per_million_samples"] = nullptr;
+  const DocumentPage pages[] = {page_of(dear), page_of(unpriced), page_of(cheap)};
+  const auto offers = offers_page({{"d.json", &pages[0]}, {"u.json", &pages[1]}, {"c.json", &pages[2]}});
+  REQUIRE(offers);
+  const PageTable& table = offers->sections.at(0).tables.at(0);
+  CHECK(table.rows.at(0).at(0).text == "cheap");
+  CHECK(table.rows.at(1).at(0).text == "dear");
+  CHECK(table.rows.at(2).at(0).text == "unpriced");
+  CAPTURE(offers->answer.sentence, offers->answer.sure);
+  CHECK(offers->answer.sentence.starts_with(
+      "cheap is the cheapest: a billion tokens cost 90.00 USD and take 17.4 hours"));
+  CHECK(
+      offers->answer.sure.starts_with("dear is 10 % behind: ratios of two predicted times are 6 % off in the median"));
+  dear["runs"][0]["usd_per_million_samples"] = 92;
+  const DocumentPage close = page_of(dear);
+  CHECK(offers_page({{"d.json", &close}, {"c.json", &pages[2]}})
+            ->answer.sure.starts_with("Too close to call against dear"));
+  unpriced["model"] = "another";
+  const DocumentPage other = page_of(unpriced);
+  CHECK_FALSE(offers_page({{"o.json", &other}, {"c.json", &pages[2]}}));
+}
+
 TEST_CASE("axes have the names that readers know", "[report][answer]") {
   CHECK(short_name("platform.network.bandwidth") == "network bandwidth");
   CHECK(short_name("training.parallel.tensor") == "tensor-parallel degree");

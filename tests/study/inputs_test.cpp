@@ -56,6 +56,44 @@ TEST_CASE("a platform given as a number of devices has private links, no latency
   CHECK(slow_router.cost(2, 1).time(Bytes{4e6}).value == near(2 + 10e-6));
 }
 
+// 47 GB/s of an H100's NIC, 22.5 of an A100's.
+TEST_CASE("nodes of several kinds are one cluster, and each keeps its NICs", "[study]") {
+  const Study mixed = study(chain_study("", "2 x dgx-h100 + dgx-a100"));
+  CHECK(mixed.platform.devices.size() == 24);
+  REQUIRE(mixed.platform.types.size() == 2);
+  CHECK(mixed.platform.nodes[0].name == "dgx-h100-0");
+  CHECK(mixed.platform.nodes[2].name == "dgx-a100-0");
+  CHECK(mixed.platform.description.find("assumed: each keeps its NICs (dgx-h100 47 GB/s, dgx-a100 22.5 GB/s)") !=
+        std::string::npos);
+  Router router(mixed.platform);
+  CHECK(router.cost(0, 8).time(Bytes{47e9}).value == Approx(1).epsilon(1e-3));    // between the H100 nodes
+  CHECK(router.cost(0, 16).time(Bytes{22.5e9}).value == Approx(1).epsilon(1e-3)); // to the A100
+  CHECK_THAT(error_of([] { study(chain_study("", "2 x dgx-h100 + dgx-h100-cluster")); }),
+             Catch::Contains("is not one node"));
+  CHECK_THAT(error_of([] { study(chain_study("", "dgx-a100-384 + 2 x dgx-h100")); }), Catch::Contains("no such file"));
+}
+
+TEST_CASE("a platform's name may be written in letters of another case", "[study]") {
+  CHECK(study(chain_study("", "DGX-H100")).platform.devices.size() == 8);
+  CHECK(study(chain_study("", "2 x DGX-H100")).platform.devices.size() == 16);
+}
+
+TEST_CASE("a study gives prices in place of the catalogue's", "[study]") {
+  const auto price = [](const Study& of, std::size_t type) { return of.platform.types[type].price.rate.value * 3600; };
+  for (const char* text : {"2.49 USD/h", "$2.49/h", "2.49 $/h"}) {
+    const Study one = study(chain_study("price: " + std::string(text) + "\n", "dgx-h100"));
+    CHECK(price(one, 0) == Approx(2.49));
+    CHECK(in_words(one.platform.types[0].price) == "2.49 USD/h (as given)");
+  }
+  const Study two = study(chain_study("price: {A100-sxm-80gb: 1 USD/h}\n", "1 x dgx-h100 + 1 x dgx-a100"));
+  CHECK(price(two, 1) == Approx(1));
+  CHECK(price(two, 0) > 1);
+  CHECK_THAT(error_of([] { study(chain_study("price: 1 USD/h\n", "1 x dgx-h100 + 1 x dgx-a100")); }),
+             Catch::Contains("one price for 2 device types; allowed: a price of each"));
+  CHECK_THAT(error_of([] { study(chain_study("price: {h200: 1 USD/h}\n", "dgx-h100")); }),
+             Catch::Contains("unknown device type"));
+}
+
 TEST_CASE("settings reach the study, a model's file and a platform's file", "[study]") {
   const Study read = study(chain_study("", "pcie-v100"), {{"training.global_batch", "8"},
                                                           {"model.layers.1.forward_time", "3 s"},

@@ -152,5 +152,34 @@ TEST_CASE("a winner's billion tokens have a time, and a price where its devices 
   CHECK(says("A billion tokens take 2.3 days and cost ~100.00 USD."));
 }
 
+// Two plans of one rank that differ in the schedule alone, and one in what it recomputes.
+TEST_CASE(
+    "runs of one name are told apart by what they recompute, and schedules of one rank are not set against each other",
+    "[study]") {
+  Comparison comparison{.model = "m", .platform = "p", .global_batch = 8};
+  const auto add = [&](const char* schedule, const char* recompute, double seconds) {
+    Run run;
+    run.strategy = "mesh";
+    run.schedule = schedule;
+    run.recompute.what = recompute;
+    run.feasible = true;
+    run.metrics.iteration = Seconds{seconds};
+    run.metrics.busy = {Seconds{seconds}};
+    run.samples_per_second = 8 / seconds;
+    run.devices = {"a"};
+    run.stages.resize(1);
+    run.stages[0].devices = {"a"};
+    run.confidence = RunConfidence{.iteration = {10, Seconds{1}, Seconds{1}, Seconds{2}}, .best = 0.4};
+    comparison.runs.push_back(run);
+  };
+  add("1f1b", "none", 1);
+  add("zb-h1", "none", 1.001);
+  add("1f1b", "full", 1.5);
+  const std::vector<std::string> verdict = make_verdict(comparison);
+  CHECK(verdict[1] ==
+        "That is 1.50 times as fast as mesh under 1f1b with 1 micro-batch, with recomputation (1.500 s).");
+  CHECK_THAT(verdict[2], Contains("too close to call: mesh under 1f1b with 1 micro-batch is it in 40 %"));
+}
+
 } // namespace
 } // namespace stagecraft::test

@@ -54,6 +54,7 @@ void add_flags(Flags& flags, CompareCommand& options) {
   add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
   add_table_flags(flags, options.output);
   add_setting_flags(flags, options.settings);
+  add_money_flags(flags, options.settings);
   add_confidence_flag(flags, options.settings);
   add_workers_flag(flags, options.workers);
   flags.add("--pictures", &options.pictures, "draw the timelines of the winner and of the naive split");
@@ -94,9 +95,17 @@ bool is_apart(const Comparison& comparison, const Run& run) { return run.feasibl
 std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool apart, bool all) {
   const auto& runs = result.comparison.runs;
   std::vector<ShownRun> shown;
-  std::map<std::size_t, std::size_t> row_of; // of an order of work
+  std::map<std::size_t, std::size_t> row_of;  // of an order of work
+  std::map<std::string, std::size_t> why_not; // of what does not fit: strategy, micro-batches and the reason
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (apart != is_apart(result.comparison, runs[i])) {
+      continue;
+    }
+    if (!all && !runs[i].feasible) {
+      const std::string reason = runs[i].strategy + " " + std::to_string(runs[i].micro_batches) + " " +
+                                 to_text(runs[i].recompute) + " " + runs[i].why_not;
+      const auto [row, added] = why_not.emplace(reason, shown.size());
+      added ? shown.push_back({i, {}, {}}) : shown[row->second].add(runs[shown[row->second].run], runs[i]);
       continue;
     }
     const auto [row, added] = row_of.emplace(result.of_run[i], shown.size());
@@ -130,6 +139,13 @@ std::string remarks_of(const Run& run, const ShownRun& shown, bool apart) {
     remarks.push_back("the same split as " + join(shown.strategies));
   }
   return join(remarks, "; ");
+}
+
+// Why a run does not fit, what would make it fit, and which others do not for the same reason.
+std::string why_not_of(const Run& run, const ShownRun& shown) {
+  return (run.recompute.what == "none" ? "" : "recomputes: " + to_text(run.recompute) + "; ") + run.why_not +
+         (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit) +
+         (shown.schedules.empty() ? "" : "; the same under " + join(shown.schedules));
 }
 
 // Whether runs are counted in tokens instead of samples.
@@ -206,7 +222,7 @@ Table table_of(const ComparisonResult& result, const std::vector<ShownRun>& runs
     } else {
       row.push_back({"infeasible", Style::bad});
       row.resize(table.columns.size() - 1, {"", style});
-      row.push_back({run.why_not + (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit), style});
+      row.push_back({why_not_of(run, shown), style});
     }
     table.rows.push_back(std::move(row));
   }
@@ -278,20 +294,53 @@ ShownTable shown_table(const ComparisonResult& result, bool apart, const Compare
   return {cut(table_of(result, runs, apart), result, runs, options), runs.size()};
 }
 
-std::string assumed_sentence(const std::vector<Setting>& assumed, const CompareCommand& options) {
-  return assumed.empty()
+constexpr char kUsualSequence[] = "4096";
+
+// Where the length of a sequence is from, if nobody said it.
+std::string about_sequence(const GivenStudy& given) {
+  constexpr int kUsual = 8192;
+  return given.longest <= kUsual
              ? ""
-             : "Assumed, since nobody says otherwise: " + in_words(assumed) + ". --set KEY=VALUE changes it" +
-                   (options.save_study.empty() ? ", --save-study FILE keeps the question" : "") + ".\n";
+             : "sequence " + std::to_string(given.longest) + ", the longest that config.json allows (--seq " +
+                   kUsualSequence + " changes it), ";
+}
+
+// Where nothing fits with the longest sequence: the call with a usual one.
+std::string with_usual_sequence(const GivenStudy& given, const ComparisonResult& result,
+                                const CompareCommand& options) {
+  const std::vector<Run>& runs = result.comparison.runs;
+  if (about_sequence(given).empty() || (!runs.empty() && runs.front().feasible)) {
+    return "";
+  }
+  return "A sequence of " + std::to_string(given.longest) + " tokens may be why; a usual one: " + options.output.call +
+         " --seq " + kUsualSequence + "\n";
+}
+
+std::string assumed_sentence(const GivenStudy& given, const CompareCommand& options) {
+  const Assumptions& assumed = given.assumed;
+  if (assumed.settings.empty()) {
+    return "";
+  }
+  const std::string tried = in_words(assumed.tried);
+  return "Assumed, since nobody says otherwise: " + about_sequence(given) + in_words(assumed.settings) +
+         ". --set KEY=VALUE changes it" + (options.save_study.empty() ? ", --save-study FILE keeps the question" : "") +
+         ".\n" + tried + (tried.empty() ? "" : "\n");
+}
+
+// How another price is asked for.
+std::string how_to_price(const Platform& platform) {
+  return " --price '" + (platform.types.size() > 1 ? platform.types.front().name + "=" : std::string()) +
+         "2.49 USD/h' changes them.";
 }
 
 std::string text_of(const GivenStudy& given, const ComparisonResult& result, const CompareCommand& options) {
   const Comparison& comparison = result.comparison;
-  std::string text = comparison.model + " on " + comparison.platform + "\n\n" +
-                     assumed_sentence(given.assumed, options) + (given.assumed.empty() ? "" : "\n");
+  std::string text = comparison.model + " on " + comparison.platform + "\n\n" + assumed_sentence(given, options) +
+                     (given.assumed.settings.empty() ? "" : "\n");
   for (const std::string& sentence : comparison.verdict) {
-    text += sentence + "\n";
+    text += sentence + (sentence.starts_with("Prices: ") ? how_to_price(given.study.platform) : "") + "\n";
   }
+  text += with_usual_sequence(given, result, options);
   TableView view = view_of(options.output);
   view.sort.clear(); // the rows are in that order
   const ShownTable exact = shown_table(result, false, options);
@@ -330,7 +379,8 @@ std::string markdown_of(const GivenStudy& given, const ComparisonResult& result,
                                             rate,   "speedup",  "over bound", "peak memory", "per million"};
   return text + "\n" +
          to_markdown(shown.table, options.output.columns.empty() ? columns : view_of(options.output).columns) +
-         (given.assumed.empty() ? "" : "\n" + assumed_sentence(given.assumed, options)) + how_to_repeat(options.output);
+         (given.assumed.settings.empty() ? "" : "\n" + assumed_sentence(given, options)) +
+         how_to_repeat(options.output);
 }
 
 // The runs whose timelines a report shows: the best ones, equal ones only once, and the naive one.
@@ -385,6 +435,9 @@ std::vector<Setting> settings_of(const CompareCommand& options) {
 ExitStatus run(const CompareCommand& options) {
   GivenStudy given = compared_study(options.model, settings_of(options), options.save_study);
   Study& study = given.study;
+  if (const std::string note = sequence_note(options.model); !note.empty() && !options.output.quiet) {
+    remark("note: " + note + "\n");
+  }
   for (const std::string& plan : options.plans) {
     add_plan(study, plan, options.plan_format);
   }

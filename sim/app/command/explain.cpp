@@ -11,6 +11,7 @@
 #include "sim/app/run/given_run.hpp"
 #include "sim/base/format/schema.hpp"
 #include "sim/base/process/worker_pool.hpp"
+#include "sim/base/system/command.hpp"
 #include "sim/study/compare/compare.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
@@ -33,6 +34,7 @@ void add_flags(Flags& flags, ExplainCommand& options) {
   add_model_flags(flags, options.model);
   add_result_flags(flags, options.output, {"table", "json", "html", "md"});
   add_setting_flags(flags, options.settings);
+  add_money_flags(flags, options.settings);
   add_plan_flags(flags, options.run);
   flags.add("--point", &options.point,
             "where MODEL is a file that `sweep` wrote: the point whose key begins so (default: the best)",
@@ -146,6 +148,20 @@ ExitStatus explain_point(const ExplainCommand& options) {
   return tell_prepared(options.output, *replayed.study, replayed.prepared, {file});
 }
 
+// The call that explains the run asked for, as the winner of a study of it alone.
+std::string narrowed_call(const ExplainCommand& options) {
+  Command call{.words = {"stagecraft", "explain", options.model.model}, .folder = {}};
+  for (const auto& [key, value] : {std::pair{"compare.strategies=", options.run.strategy},
+                                   {"compare.schedules=", options.run.schedule},
+                                   {"compare.plans=", options.run.plan},
+                                   {"platform=", options.model.platform}}) {
+    if (!value.empty()) {
+      call.words.insert(call.words.end(), {"--set", key + value});
+    }
+  }
+  return to_text(call);
+}
+
 ExitStatus run(const ExplainCommand& options) {
   const std::string& what = options.model.model;
   if (what.ends_with(".json") && std::filesystem::exists(what) && is_run_record(what)) {
@@ -159,8 +175,8 @@ ExitStatus run(const ExplainCommand& options) {
   }
   if (is_study(what)) {
     if (asks_for_a_run(options)) {
-      throw InputError({what, 0, 0}, "the winner of a study is explained; allowed: --set compare.schedules=NAME "
-                                     "and the like, or a model with these flags");
+      throw InputError({what, 0, 0}, "the winner of a study is explained, of those that it compares; allowed: " +
+                                         narrowed_call(options));
     }
     return explain_winner(options);
   }

@@ -36,6 +36,7 @@ void add_flags(Flags& flags, ReplayCommand& options) {
   add_model_flags(flags, options.model);
   add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
   add_setting_flags(flags, options.settings);
+  add_money_flags(flags, options.settings);
   add_plan_flags(flags, options.run);
   add_run_schedule_flag(flags, options.run.schedule);
   flags.add("--timeline", &options.timeline, "put the timeline into the JSON");

@@ -110,6 +110,18 @@ void add_difference(const std::pair<fs::path, DocumentPage>& before, const std::
   }
 }
 
+// Of more results than two: what each offer takes and costs stands on top.
+void add_offers(const std::vector<std::pair<fs::path, DocumentPage>>& documents, Page& page) {
+  std::vector<std::pair<std::string, const DocumentPage*>> results;
+  for (const auto& [file, document] : documents) {
+    results.emplace_back(file.filename().string(), &document);
+  }
+  if (std::optional<DocumentPage> offers = offers_page(results)) {
+    page.answers.push_back(std::move(offers->answer));
+    std::move(offers->sections.begin(), offers->sections.end(), std::back_inserter(page.sections));
+  }
+}
+
 // The page of the given results and of the results in the given folders. Other files in a folder are skipped.
 Page page_of(const ReportCommand& options) {
   std::vector<std::pair<fs::path, bool>> files; // and whether the file itself was given
@@ -145,6 +157,8 @@ Page page_of(const ReportCommand& options) {
   const bool alone = documents.size() == 1;
   if (documents.size() == 2) {
     add_difference(documents[0], documents[1], page);
+  } else if (!alone) {
+    add_offers(documents, page);
   }
   PageSection timelines = alone ? PageSection{} : side_by_side(documents);
   for (auto& [file, document] : documents) {
@@ -163,6 +177,15 @@ ExitStatus run(const ReportCommand& options) {
     throw InputError({"-o", 0, 0}, "where does the report go? allowed: -o FILE.html, --figures DIR, or both");
   }
   keep_inputs(options.output, options.files);
+  const std::string ending = fs::path(options.output).extension().string();
+  const bool known = ending == ".html" || ending == ".htm" || ending.empty() || options.output == kPageToStdout;
+  std::error_code failure;
+  if (!known && !fs::is_other(options.output, failure)) {
+    throw InputError({"-o " + options.output, 0, 0},
+                     "a report is a page of HTML, not '" + ending + "'; allowed: .html" +
+                         (ending == ".md" ? ", or `compare … -o FILE.md` for Markdown" : ""));
+  }
+  check_writable(options.output);
   const Page page = page_of(options);
   if (options.output == kPageToStdout) {
     print(to_html(page)); // its texts have no controls left

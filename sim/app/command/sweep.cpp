@@ -19,6 +19,7 @@
 #include "sim/sweep/run/sweep_run.hpp"
 #include "sim/sweep/space/plain_digits.hpp"
 #include "sim/sweep/store/kept_prices.hpp"
+#include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
 namespace {
@@ -40,6 +41,7 @@ void add_flags(Flags& flags, SweepCommand& options) {
   add_output_flags(flags, options.output, {"table", "json"});
   add_table_flags(flags, options.output);
   add_setting_flags(flags, options.settings);
+  add_money_flags(flags, options.settings);
   add_confidence_flag(flags, options.settings);
   flags.add("--count", &options.count, "say how many points there are, and run none");
   add_workers_flag(flags, options.workers);
@@ -229,10 +231,48 @@ std::string plan_of(SweepPoints& points) {
   return text + "\n";
 }
 
+// The study with what its objective leaves open: the tokens are those of the whole training, and a sample has as many
+// as the model's sequence, unless the model is an axis.
+yaml::Node with_tokens(yaml::Node document, const std::vector<Setting>& settings, const Folders& folders) {
+  yaml::Node changed = document;
+  for (const Setting& setting : settings) {
+    if (is_of_sweep(setting) || setting.key == "tokens" || setting.key == "model") {
+      apply(changed, setting);
+    }
+  }
+  const yaml::Node* sweep = changed.find("sweep");
+  const yaml::Node* objective = sweep != nullptr ? sweep->find("objective") : nullptr;
+  if (objective == nullptr) {
+    return document;
+  }
+  yaml::Node whole = *objective;
+  if (whole.kind == yaml::Node::Kind::scalar) {
+    whole = {.kind = yaml::Node::Kind::map, .entries = {{"name", whole.where, whole}}, .where = objective->where};
+  }
+  const yaml::Node* tokens = changed.find("tokens");
+  const bool counted = whole.find("samples") != nullptr || whole.find("tokens") != nullptr;
+  if (!counted && tokens != nullptr) {
+    whole.entries.push_back({"tokens", tokens->where, *tokens});
+  }
+  const yaml::Node* model = changed.find("model");
+  if (whole.find("tokens") == nullptr || whole.find("tokens_per_sample") != nullptr || model == nullptr ||
+      sweep->find("model") != nullptr) {
+    return document;
+  }
+  const auto each = std::llround(tokens_of(read_model(*model, folders, {})));
+  if (each > 0) {
+    whole.entries.push_back({"tokens_per_sample",
+                             whole.where,
+                             {.kind = yaml::Node::Kind::scalar, .text = std::to_string(each), .where = whole.where}});
+    yaml::set(document, "sweep.objective", whole);
+  }
+  return document;
+}
+
 // `files` must outlive it.
 SweepInputs inputs_from(const SweepCommand& options, InputFiles& files) {
-  const yaml::Node document = yaml::load(options.study);
   std::vector<Setting> settings = settings_of(options.settings);
+  const yaml::Node document = with_tokens(yaml::load(options.study), settings, folders_of(options.study));
   Sweep sweep = load_sweep(document, settings);
   std::erase_if(settings, [](const Setting& one) { return is_of_sweep(one) || one.key == kRankKey; });
   Folders folders = folders_of(options.study);

@@ -235,6 +235,42 @@ std::optional<Words> with_training_key(const Words& words, std::string_view mess
   return std::nullopt;
 }
 
+// The call with --seq N, where the length of a sequence was set as a key.
+std::optional<Words> with_sequence_flag(const Words& words, std::string_view message) {
+  constexpr std::array kKeys = {"seq", "sequence", "seq_len", "seq_length", "sequence_length", "max_seq_len"};
+  for (std::size_t i = 2; i < words.size() && message.find("unknown key '") != std::string_view::npos; ++i) {
+    const std::size_t begin = words[i].starts_with("--set=") ? 6 : 0;
+    const std::size_t equals = words[i].find('=', begin);
+    const std::string key = words[i].substr(begin, equals - begin), last = key.substr(key.rfind('.') + 1);
+    const bool is_set = begin > 0 || words[i - 1] == "--set";
+    const bool above = key == last || key == "training." + last;
+    if (is_set && above && equals != std::string::npos && std::find(kKeys.begin(), kKeys.end(), last) != kKeys.end()) {
+      Words better = words;
+      better[i] = words[i].substr(equals + 1);
+      if (begin == 0) {
+        better[i - 1] = "--seq";
+      } else {
+        better.insert(better.begin() + static_cast<std::ptrdiff_t>(i), "--seq");
+      }
+      return better;
+    }
+  }
+  return std::nullopt;
+}
+
+// The call with products in 8 bits, which are no precision here: `training.fp8` says how they are scaled.
+std::optional<Words> with_fp8(const Words& words, std::string_view message) {
+  static const std::regex kPrecision(R"((training\.precision=)(fp8|float8|e4m3)$)", std::regex::icase);
+  for (std::size_t i = 2; i < words.size() && message.find("precision 'fp8'") != std::string_view::npos; ++i) {
+    if (std::regex_search(words[i], kPrecision)) {
+      Words better = words;
+      better[i] = std::regex_replace(words[i], kPrecision, "training.fp8=delayed");
+      return better;
+    }
+  }
+  return std::nullopt;
+}
+
 // The word behind a flag; `words.size()` where there is none.
 std::size_t value_of(const Words& words, std::string_view flag) {
   const auto at = std::find(words.begin(), words.end(), flag);
@@ -333,6 +369,7 @@ std::optional<Advice> two_platforms(const Words& words, std::string_view message
   }
   pair.insert(pair.end(), {"-o", "both.html"});
   calls.push_back({pair, "what differs, side by side"});
+  calls.push_back({{"sweep", "reports/which-offer/study.yaml", "-o", "offers.sqlite"}, "many offers, ranked by cost"});
   return Advice{"one comparison is of one platform",
                 "two of them, and both beside each other:\n" + lines_of(calls, words.front())};
 }
@@ -368,6 +405,11 @@ constexpr ElsewhereFlag kElsewhere[] = {
     {"--seq-length", "--seq"},
     {"--seq-len", "--seq"},
     {"--sequence-length", "--seq"},
+    {"--sequence", "--seq"},
+    {"--context-length", "--seq"},
+    {"--max-seq-len", "--seq"},
+    {"--cost", "--price"},
+    {"--rate", "--price"},
     {"--config", "--set training.config="},
     {"--out", "-o"},
     {"--json", "--format json"},
@@ -400,6 +442,39 @@ Words with_flag(Words words, std::size_t at, std::string_view here) {
   return words;
 }
 
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+// The call with so many devices as `--gpus N` says, on nodes of the platform that it names, or of eight H100.
+std::optional<Words> with_devices(const Words& words, std::size_t at, const std::string& flag) {
+  constexpr std::array kFlags = {"--gpus", "--num-gpus", "--ngpus", "--n-gpus", "--gpu", "--world-size"};
+  constexpr int kNode = 8, kMost = 100'000;
+  if (at >= words.size() || std::find(kFlags.begin(), kFlags.end(), flag) == kFlags.end()) {
+    return std::nullopt;
+  }
+  Words better = words;
+  const std::size_t equals = words[at].find('=');
+  const bool apart = equals == std::string::npos;
+  const std::string value = !apart ? words[at].substr(equals + 1) : at + 1 < words.size() ? words[at + 1] : "";
+  const int count = is_number(value) ? std::atoi(value.substr(0, 7).c_str()) : 0;
+  if (count < 1 || count > kMost) {
+    return std::nullopt;
+  }
+  const auto from = better.begin() + static_cast<std::ptrdiff_t>(at);
+  better.erase(from, from + (apart ? 2 : 1));
+  const auto platform = std::find(better.begin(), better.end(), "--platform");
+  const bool named = platform != better.end() && platform + 1 != better.end();
+  const std::string node = named ? *(platform + 1) : "dgx-h100";
+  const std::string nodes = count <= kNode ? node : std::to_string((count + kNode - 1) / kNode) + " x " + node;
+  if (named) {
+    *(platform + 1) = nodes;
+  } else {
+    better.insert(better.end(), {"--platform", nodes});
+  }
+  return completed(better).value_or(better);
+}
+
 // What other programs call a command, and what says the same here.
 struct ElsewhereCommand {
   std::string_view name, here;
@@ -430,6 +505,11 @@ Advice advice_on(const Words& words, std::string_view message) {
   if (const std::optional<Words> better = with_near_file(words, message)) {
     return {"", did_you_mean(*better)};
   }
+  for (const auto& look : {with_sequence_flag, with_fp8}) {
+    if (const std::optional<Words> better = look(words, lower_case(message))) {
+      return {"", did_you_mean(*better)};
+    }
+  }
   if (const std::optional<Words> better = with_training_key(words, message)) {
     return {"", did_you_mean(*better)};
   }
@@ -459,8 +539,21 @@ UnknownFlag unknown_flag(const Words& words, const std::string& flag, const std:
                                       [&](const ElsewhereFlag& one) { return one.flag == name; });
   const bool same_here = std::find(known.begin(), known.end(), "--set") != known.end() ||
                          (elsewhere != std::end(kElsewhere) && !elsewhere->here.starts_with("--set"));
+  if (const std::optional<Words> whole = with_devices(words, at, name)) {
+    return {"unknown flag '" + excerpt(name) + "'", *whole};
+  }
+  if (name == "--budget" || name == "--days") {
+    return {"unknown flag '" + name +
+                "': a comparison is of one cluster. A sweep ranks clusters by what a training costs, " +
+                "within a budget (constraints: {budget: 50 kUSD}) or a time (constraints: {training-time: 20 d}); " +
+                "reports/which-offer/study.yaml is one to change",
+            {words.front(), "sweep", "reports/which-offer/study.yaml", "-o", "offers.sqlite"}};
+  }
   if (at < words.size() && elsewhere != std::end(kElsewhere) && same_here) {
     Words better = with_flag(words, at, elsewhere->here);
+    if (elsewhere->here == "--price" && at + 1 < better.size() && is_number(better[at + 1])) {
+      better[at + 1] += " USD/h";
+    }
     return {"unknown flag '" + excerpt(name) + "'", completed(better).value_or(better)};
   }
   std::string close = nearest(name, known);
@@ -506,7 +599,8 @@ std::string unknown_command(const Words& words, const std::vector<std::string>& 
 std::string first_steps(const std::string& program) {
   const std::vector<Call> calls = {
       {{"compare", "gpt2-xl", "--platform", "mixed-v100-p100"}, "which split and schedule of a model is fastest here?"},
-      {{"compare", "config.json", "--platform", "2 x dgx-h100"}, "the same for a model of yours, on two such servers"},
+      {{"compare", "config.json", "--seq", "4096", "--platform", "2 x dgx-h100"},
+       "the same for a model of yours, on two such servers"},
       {{"show", "llama3-8b"}, "what a model is made of, and on which devices it fits"},
       {{"list"}, "what can be named: models, platforms, strategies, …"},
       {{"--help"}, "every command"},

@@ -69,6 +69,7 @@ void add_result_flags(Flags& flags, OutputOptions& options, const std::vector<st
   flags.when_read([&options, formats](const Flags& read) {
     const std::vector<std::string> given = read.given_flags();
     options.call = read.call();
+    check_writable(options.file);
     if (std::find(given.begin(), given.end(), "--format") == given.end()) {
       take_ending(options, formats);
     }
@@ -93,6 +94,30 @@ void keep_inputs(const std::string& output, const std::vector<std::string>& inpu
       throw InputError({output, 0, 0},
                        "this file is an input, and would be lost; allowed: another name for the output");
     }
+  }
+}
+
+void check_writable(const std::string& output) {
+  namespace fs = std::filesystem;
+  if (output.empty() || output == "-") {
+    return;
+  }
+  std::error_code failure;
+  const fs::path folder = fs::path(output).has_parent_path() ? fs::path(output).parent_path() : fs::path(".");
+  if (!fs::exists(folder, failure)) {
+    throw InputError({output, 0, 0}, "cannot be written: no such directory '" + folder.string() +
+                                         "'; allowed: a file in a directory that there is");
+  }
+  if (fs::is_directory(output, failure) || !fs::is_directory(folder, failure)) {
+    throw InputError(
+        {output, 0, 0},
+        std::string("cannot be written: ") +
+            (fs::is_directory(output, failure) ? "it is a directory" : "'" + folder.string() + "' is no directory") +
+            "; allowed: a file in a directory");
+  }
+  const bool there = fs::exists(output, failure);
+  if (access(there ? output.c_str() : folder.c_str(), W_OK) != 0) {
+    throw InputError({output, 0, 0}, "cannot be written: no permission; allowed: a file in a directory of yours");
   }
 }
 

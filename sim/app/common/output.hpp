@@ -41,6 +41,10 @@ void add_figures_flag(Flags& flags, std::string& folder, const std::string& what
 /// Throws InputError where the output is one of the inputs, which would be overwritten.
 void keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
 
+/// Throws InputError where the folder of an output is not there, or nothing may be written into it: before hours of
+/// work, not after. Does nothing for "".
+void check_writable(const std::string& output);
+
 /// Prints to stdout, with control bytes in names escaped; InputError where stdout does not take the text.
 void print(const std::string& text);
 /// Prints to stderr, in the same way.

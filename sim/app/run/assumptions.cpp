@@ -5,7 +5,9 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 
+#include "sim/base/improves.hpp"
 #include "sim/cost/memory.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/model_flops.hpp"
@@ -58,44 +60,116 @@ bool keeps_activations(const ModelGraph& model, const Platform& platform) {
 }
 
 struct Degrees {
-  int tensor = 1, pipeline = 1;
+  int tensor = 1, pipeline = 1, zero = 1;
+  bool operator==(const Degrees&) const = default;
+};
+
+std::string in_study(const Degrees& degrees) {
+  return "{tensor: " + std::to_string(degrees.tensor) + ", pipeline: " + std::to_string(degrees.pipeline) +
+         ", zero: " + std::to_string(degrees.zero) + "}";
+}
+
+// What of a device's memory parameters and what comes with them may take, so that activations have room.
+constexpr double kShareOfStates = 0.6;
+constexpr int kMostTensor = 8;
+
+// The devices that every node has.
+int devices_of_node(const Platform& platform) {
+  std::map<int, int> per_node;
+  for (const Device& device : platform.devices) {
+    ++per_node[device.node];
+  }
+  auto node = static_cast<int>(platform.devices.size());
+  for (const auto& [id, count] : per_node) {
+    node = std::gcd(node, count);
+  }
+  return node;
+}
+
+// What degrees are chosen by: a model of so many layers and parameters, on so many devices.
+struct Task {
+  int devices, node, layers;
+  double parameters, memory;
+  ParameterBytes bytes = bytes_of_adam();
+
+  Task(const ModelGraph& model, const Platform& platform)
+      : devices(static_cast<int>(platform.devices.size())), node(devices_of_node(platform)),
+        layers(static_cast<int>(layer_row_of(model).layers.size())), parameters(totals_of(model).parameters),
+        memory(memory_of(platform).value) {}
+
+  // Stages of the layers so shared are nearly equal: the longest has at most a tenth more than its part.
+  bool shares_layers(int pipeline) const {
+    const int longest = (layers + pipeline - 1) / pipeline;
+    return pipeline <= layers && 10 * longest * pipeline <= 11 * layers;
+  }
+  // All of it, on each device: replicas that share nothing.
+  bool holds_whole() const {
+    return parameters * (bytes.weight + bytes.gradient + bytes.optimizer) <= kShareOfStates * memory;
+  }
+  int replicas(const Degrees& degrees) const { return devices / (degrees.tensor * degrees.pipeline); }
+  // Parameters and what comes with them leave room on each device.
+  bool holds(const Degrees& degrees) const {
+    const double replicas_of = replicas(degrees);
+    const double shared = degrees.zero == 3 ? 1 : replicas_of; // ZeRO 1 shares the optimiser's alone
+    const double each = parameters / (degrees.tensor * degrees.pipeline) *
+                        ((bytes.weight + bytes.gradient) * (shared / replicas_of) + bytes.optimizer / replicas_of);
+    return each <= kShareOfStates * memory;
+  }
 };
 
 // The fewest devices for one replica, first within a node and then as a pipeline of nodes, on which parameters and
 // what comes with them take at most a share of the memory that leaves room for activations (the order is that of
 // Narayanan et al. 2021, sec. 3). The optimiser's states are shared by the replicas (ZeRO 1).
-Degrees degrees_for(const ModelGraph& model, const Platform& platform) {
-  constexpr double kShare = 0.6;
-  constexpr int kMostTensor = 8;
-  const auto devices = static_cast<int>(platform.devices.size());
-  const auto layers = static_cast<int>(layer_row_of(model).layers.size());
-  std::map<int, int> per_node;
-  for (const Device& device : platform.devices) {
-    ++per_node[device.node];
-  }
-  int node = devices;
-  for (const auto& [id, count] : per_node) {
-    node = std::gcd(node, count);
-  }
-  const double memory = memory_of(platform).value;
-  const ParameterBytes bytes = bytes_of_adam();
-  const double parameters = totals_of(model).parameters;
-  Degrees best;
-  for (int tensor = 1, pipeline = 1;;) {
-    best = {tensor, pipeline};
-    const double replicas = static_cast<double>(devices) / (tensor * pipeline);
-    const double each = parameters / (tensor * pipeline) * (bytes.weight + bytes.gradient + bytes.optimizer / replicas);
-    if (each <= kShare * memory) {
-      return best;
+Degrees fewest_degrees(const Task& task) {
+  for (Degrees degrees;;) {
+    if (task.holds(degrees)) {
+      return degrees;
     }
-    if (tensor * 2 <= kMostTensor && node % (tensor * 2) == 0) {
-      tensor *= 2;
-    } else if (devices % (tensor * pipeline * 2) == 0 && pipeline * 2 <= layers) {
-      pipeline *= 2;
+    const int doubled = degrees.tensor * degrees.pipeline * 2;
+    if (degrees.tensor * 2 <= kMostTensor && task.node % (degrees.tensor * 2) == 0) {
+      degrees.tensor *= 2;
+    } else if (task.devices % doubled == 0 && degrees.pipeline * 2 <= task.layers) {
+      degrees.pipeline *= 2;
     } else {
-      return best;
+      return degrees;
     }
   }
+}
+
+// Whether the batch is known to be shared by the replicas without a rest.
+bool divides(const Task& task, const Degrees& degrees, int batch) { return batch % task.replicas(degrees) == 0; }
+
+// Degrees worth a try, the fewest devices a replica first: those that hold the model and divide devices and batch, with
+// stages that are nearly equal. ZeRO 3 with one device a replica, or eight where the model is that large; ZeRO 1 with
+// the least product of tensor and pipeline, and with twice that.
+std::vector<Degrees> degrees_to_try(const Task& task, const Degrees& fewest, int batch) {
+  std::vector<Degrees> tried;
+  const auto add = [&](const Degrees& degrees) {
+    const int product = degrees.tensor * degrees.pipeline;
+    const bool fits = task.devices % product == 0 && task.node % degrees.tensor == 0 && task.holds(degrees);
+    const bool is_new = std::find(tried.begin(), tried.end(), degrees) == tried.end();
+    if (fits && is_new && divides(task, degrees, batch)) {
+      tried.push_back(degrees);
+    }
+  };
+  add(fewest);
+  int least = tried.empty() ? 0 : fewest.tensor * fewest.pipeline;
+  const Degrees alone{.zero = 3};
+  add(alone);
+  if (!task.holds(alone) || fewest.tensor == kMostTensor) {
+    add({.tensor = kMostTensor, .zero = 3});
+  }
+  for (int product = 1; product <= task.devices && (least == 0 || product <= 2 * least); product *= 2) {
+    for (int tensor = std::min(product, kMostTensor); tensor >= 1; tensor /= 2) {
+      const int pipeline = product / tensor;
+      const std::size_t before = tried.size();
+      if (task.shares_layers(pipeline)) {
+        add({.tensor = tensor, .pipeline = pipeline});
+      }
+      least = least == 0 && tried.size() > before ? product : least;
+    }
+  }
+  return tried;
 }
 
 // The least common multiple of the numbers of micro-batches that the user gives, "8" or "[8, 16]"; 1 where there are
@@ -114,50 +188,103 @@ int micro_batches_in(const std::vector<Setting>& given) {
   return multiple;
 }
 
+// The batch that the user gives; 0 where he gives none, or one that is no number.
+int batch_in(const std::vector<Setting>& given) {
+  constexpr int kMost = 1 << 24;
+  int batch = 0;
+  for (const Setting& setting : given) {
+    const bool number = setting.key == "training.global_batch" && !setting.value.empty() &&
+                        setting.value.find_first_not_of("0123456789") == std::string::npos;
+    batch = number ? std::atoi(setting.value.substr(0, 8).c_str()) : batch;
+  }
+  return batch <= kMost ? batch : 0;
+}
+
+int round_up(int number, int multiple) { return (number + multiple - 1) / multiple * multiple; }
+
+// Whether degrees are assumed: of many devices, and of few that are alike where one alone does not hold what Adam
+// keeps, so that replicas must share it.
+bool needs_degrees(const ModelGraph& model, const Platform& platform, const Task& task) {
+  constexpr int kFewDevices = 16;
+  const bool shares = tokens_of(model) > 0 && platform.types.size() == 1 && task.devices > 1 && !task.holds_whole() &&
+                      (task.holds({.zero = 3}) || task.holds(fewest_degrees(task)));
+  return task.layers > 0 && (task.devices > kFewDevices || shares);
+}
+
+// The batch that is assumed: a sequence is a sample, four for each device, and enough of them that a pipeline is
+// filled.
+int assumed_batch(const ModelGraph& model, const Task& task, const std::optional<Degrees>& degrees) {
+  constexpr int kFewDevices = 16, kLeast = 64, kEach = 4, kImages = 32;
+  if (degrees && task.devices > kFewDevices) {
+    return task.replicas(*degrees) * (degrees->pipeline > 1 ? 32 : degrees->tensor > 1 ? 16 : kEach);
+  }
+  return tokens_of(model) > 0 ? round_up(std::max(kLeast, kEach * task.devices), degrees ? task.devices : 1)
+                              : kImages * task.devices;
+}
+
+// The degrees with the least time of an iteration, and what was tried; the first where nothing is tried.
+Degrees fastest(const std::vector<Degrees>& candidates, const TryDegrees& attempt, std::vector<Setting> settings,
+                std::vector<TriedDegrees>& tried) {
+  if (!attempt || candidates.size() < 2) {
+    return candidates.front();
+  }
+  settings.push_back({"training.parallel", ""});
+  std::size_t best = 0;
+  for (const Degrees& degrees : candidates) {
+    settings.back().value = in_study(degrees);
+    tried.push_back({settings.back().value, attempt(settings)});
+    const auto seconds = [&](std::size_t one) { return tried[one].iteration.value_or(Seconds{kInfinity}); };
+    best = seconds(tried.size() - 1) < seconds(best) ? tried.size() - 1 : best;
+  }
+  return candidates[best];
+}
+
 } // namespace
 
-std::vector<Setting> assumptions_for(const ModelGraph& model, const Platform& platform,
-                                     const std::vector<Setting>& given) {
+Assumptions assumptions_for(const ModelGraph& model, const Platform& platform, const std::vector<Setting>& given,
+                            const TryDegrees& attempt) {
   if (!model.profiles.empty() || !model.configurations.empty() || model.memory_given ||
       is_given(given, "training.config") || is_given(given, "training.framework")) {
     return {};
   }
-  constexpr int kFewDevices = 16;
-  const auto devices = static_cast<int>(platform.devices.size());
-  const bool of_tokens = tokens_of(model) > 0;
-  const bool of_layers = !layer_row_of(model).layers.empty();
-  const bool large = devices > kFewDevices && of_layers;
-  // A sequence is a sample: four for each device, and enough of them that a pipeline is filled.
-  int batch = of_tokens ? std::max(64, 4 * devices) : 32 * devices;
-  std::vector<Setting> assumed;
+  const Task task(model, platform);
+  const bool of_layers = task.layers > 0;
+  const bool with_degrees = needs_degrees(model, platform, task);
+  const std::optional<Degrees> fewest = with_degrees ? std::optional(fewest_degrees(task)) : std::nullopt;
+  const int batch = round_up(assumed_batch(model, task, fewest), micro_batches_in(given));
+  Assumptions made{{{"training.global_batch", std::to_string(batch)},
+                    {"training.optimizer", "adam"},
+                    {"training.precision", precision_on(platform)}},
+                   {}};
+  const bool recomputes = !with_degrees && of_layers && !keeps_activations(model, platform);
+  if (recomputes || with_degrees) {
+    made.settings.push_back({"training.recompute", with_degrees ? "[none, blocks]" : "blocks"});
+  }
+  const auto drop_given = [&] {
+    std::erase_if(made.settings, [&](const Setting& setting) { return is_given(given, setting.key); });
+  };
   bool long_pipeline = false; // dapple takes minutes
-  if (large) {
+  if (with_degrees && !is_given(given, "training.parallel")) {
+    drop_given();
+    const int given_batch = batch_in(given);
+    std::vector<Degrees> candidates = degrees_to_try(task, *fewest, given_batch > 0 ? given_batch : batch);
+    if (candidates.empty()) {
+      candidates.push_back(*fewest);
+    }
     constexpr int kShort = 8;
-    const Degrees degrees = degrees_for(model, platform);
-    long_pipeline = degrees.pipeline > kShort;
-    const int replicas = devices / (degrees.tensor * degrees.pipeline);
-    batch = replicas * (degrees.pipeline > 1 ? 32 : degrees.tensor > 1 ? 16 : 4);
-    assumed.push_back({"training.parallel", "{tensor: " + std::to_string(degrees.tensor) +
-                                                ", pipeline: " + std::to_string(degrees.pipeline) + ", zero: 1}"});
+    const Degrees best = fastest(candidates, attempt, made.settings, made.tried);
+    long_pipeline = best.pipeline > kShort;
+    made.settings.push_back({"training.parallel", in_study(best)});
   }
-  const int multiple = micro_batches_in(given);
-  batch = (batch + multiple - 1) / multiple * multiple;
-  assumed.insert(assumed.begin(), {{"training.global_batch", std::to_string(batch)},
-                                   {"training.optimizer", "adam"},
-                                   {"training.precision", precision_on(platform)}});
-  const bool recomputes = !large && of_layers && !keeps_activations(model, platform);
-  if (recomputes || large) {
-    assumed.push_back({"training.recompute", large ? "[none, blocks]" : "blocks"});
-  }
-  const bool by_degrees = large || is_given(given, "training.parallel");
-  assumed.push_back({"compare.strategies", by_degrees && long_pipeline ? "[mesh, uniform, optimal]"
-                                           : by_degrees                ? "[mesh, uniform, optimal, dapple]"
-                                           : recomputes
-                                               ? "[data-parallel, uniform, capability, piper, amp]"
-                                               : "[data-parallel, uniform, capability, optimal, dapple, piper, amp]"});
-  assumed.push_back({"compare.schedules", "[gpipe, 1f1b, interleaved, zb-h1, zb-v]"});
-  std::erase_if(assumed, [&](const Setting& setting) { return is_given(given, setting.key); });
-  return assumed;
+  const bool by_degrees = with_degrees || is_given(given, "training.parallel");
+  made.settings.push_back(
+      {"compare.strategies", by_degrees && long_pipeline ? "[mesh, uniform, optimal]"
+                             : by_degrees                ? "[mesh, uniform, optimal, dapple]"
+                             : recomputes                ? "[data-parallel, uniform, capability, piper, amp]"
+                                          : "[data-parallel, uniform, capability, optimal, dapple, piper, amp]"});
+  made.settings.push_back({"compare.schedules", "[gpipe, 1f1b, interleaved, zb-h1, zb-v]"});
+  drop_given();
+  return made;
 }
 
 std::string in_words(const std::vector<Setting>& assumptions) {
@@ -166,6 +293,21 @@ std::string in_words(const std::vector<Setting>& assumptions) {
     texts.push_back(setting.key + "=" + setting.value);
   }
   return join(texts, ", ");
+}
+
+std::string in_words(std::vector<TriedDegrees> tried) {
+  const auto seconds = [](const TriedDegrees& one) { return one.iteration.value_or(Seconds{kInfinity}); };
+  std::stable_sort(tried.begin(), tried.end(), [&](auto& one, auto& other) { return seconds(one) < seconds(other); });
+  std::vector<std::string> texts;
+  for (const TriedDegrees& one : tried) {
+    texts.push_back(one.parallel + (one.iteration ? " " + to_text(*one.iteration) : " does not fit"));
+  }
+  constexpr std::size_t kOther = 1;
+  return tried.size() <= kOther
+             ? ""
+             : "Of these degrees the fastest are assumed, each tried as mesh under 1f1b without "
+               "contention: " +
+                   join(texts, "; ") + ". --set training.parallel='" + tried[kOther].parallel + "' asks for others.";
 }
 
 } // namespace stagecraft

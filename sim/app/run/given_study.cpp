@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/run/given_study.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/run/assumptions.hpp"
@@ -9,6 +11,8 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
+#include "sim/study/compare/compare.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 
 namespace stagecraft {
 
@@ -28,6 +32,14 @@ void add_setting_flags(Flags& flags, SettingOptions& options) {
 void add_confidence_flag(Flags& flags, SettingOptions& options) {
   flags.add("--confidence", &options.confidence, "draw the cost model's errors N times (100 where no N is given)",
             {.name = "N", .alone = "100"});
+}
+
+void add_money_flags(Flags& flags, SettingOptions& options) {
+  flags.add("--tokens", &options.tokens,
+            "of the whole training, as 300B: says how many days and how much money it takes", {.name = "N"});
+  flags.add("--price", &options.prices,
+            "of one device, as '2.49 USD/h', or of a type, as 'h100-sxm-80gb=2.49 USD/h'; may be repeated",
+            {.name = "[TYPE=]RATE"});
 }
 
 void add_reading_flags(Flags& flags, ModelReading& options) {
@@ -79,16 +91,31 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
   return settings;
 }
 
+namespace {
+
+yaml::Node text_node(const std::string& text, const std::string& flag) {
+  return {.kind = yaml::Node::Kind::scalar, .text = text, .where = {flag, 0, 0}};
+}
+
+} // namespace
+
 std::vector<Setting> settings_of(const SettingOptions& options) {
   std::vector<Setting> settings = parse_settings(options.set);
   for (const auto& [key, value] : {std::pair{"engine", options.engine},
                                    {"detail", options.detail},
                                    {"cost_model", options.cost_model},
                                    {"seed", options.seed},
+                                   {"tokens", options.tokens},
                                    {"confidence", options.confidence}}) {
     if (!value.empty()) {
       settings.push_back({key, value});
     }
+  }
+  for (const std::string& price : options.prices) {
+    const std::size_t equals = price.find('=');
+    const std::string type = price.substr(0, equals == std::string::npos ? 0 : equals);
+    settings.push_back({type.empty() ? "price" : "price." + type, "",
+                        text_node(type.empty() ? price : price.substr(equals + 1), "--price")});
   }
   for (const auto& [key, given] : {std::pair{"unfold", options.unfold}, {"per_device", options.per_device}}) {
     if (given) {
@@ -108,10 +135,6 @@ std::vector<Setting> settings_of(const SettingOptions& options, const ModelOptio
 }
 
 namespace {
-
-yaml::Node text_node(const std::string& text, const std::string& flag) {
-  return {.kind = yaml::Node::Kind::scalar, .text = text, .where = {flag, 0, 0}};
-}
 
 void add_entry(yaml::Node& map, const std::string& key, const std::string& value, const std::string& flag) {
   if (!value.empty()) {
@@ -286,15 +309,44 @@ void refuse_model_flags(const ModelOptions& options) {
   }
 }
 
+// The least time of an iteration of what the settings ask for; none where nothing fits, or they are wrong, which is
+// said when they are read again.
+std::optional<Seconds> quick_time(const yaml::Node& document, const Folders& folders,
+                                  const std::vector<Setting>& settings) {
+  std::optional<Seconds> least;
+  try {
+    const Study study = load_study(document, folders, settings, Purpose::comparison);
+    ScheduleCounts counts;
+    StudyMemo memo(study, counts);
+    std::vector<Scenario> scenarios = scenarios_of(study);
+    for (Scenario& scenario : scenarios) {
+      scenario.explain = false;
+      scenario.brief = true;
+    }
+    std::vector<Prepared> prepared = prepare(memo, scenarios);
+    replay(memo.costs, prepared);
+    for (const Prepared& one : prepared) {
+      if (one.run.feasible && (!least || one.run.metrics.iteration < *least)) {
+        least = one.run.metrics.iteration;
+      }
+    }
+  } catch (const InputError&) {
+  }
+  return least;
+}
+
 // What the study of a model assumes. Files that the model and the platform are read from are kept in `folders`.
-std::vector<Setting> assumptions_of(const yaml::Node& document, const Folders& folders,
-                                    const std::vector<Setting>& settings) {
+Assumptions assumptions_of(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings) {
   std::vector<Setting> of_inputs; // the rest may not fit together before the assumptions are made
   std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_inputs), [](const Setting& setting) {
     return setting.key.starts_with("model") || setting.key.starts_with("platform");
   });
   const Study study = load_study(document, folders, of_inputs);
-  return assumptions_for(*study.model, study.platform, settings);
+  return assumptions_for(*study.model, study.platform, settings, [&](std::vector<Setting> tried) {
+    tried.insert(tried.end(), settings.begin(), settings.end());
+    tried.insert(tried.end(), {{"compare.strategies", "mesh"}, {"compare.schedules", "1f1b"}, {"engine", "analytic"}});
+    return quick_time(document, folders, tried);
+  });
 }
 
 void save_study(const std::string& file, const yaml::Node& document, const std::vector<Setting>& settings,
@@ -306,28 +358,60 @@ void save_study(const std::string& file, const yaml::Node& document, const std::
 
 } // namespace
 
+namespace {
+
+// The longest sequence that a config.json of Hugging Face says; 0 for another file, or where it says none.
+int longest_of(const std::string& file) {
+  constexpr int kMost = 16; // MiB
+  std::error_code failure;
+  if (!file.ends_with(".json") || !std::filesystem::is_regular_file(file, failure)) {
+    return 0;
+  }
+  const auto config = nlohmann::json::parse(read_file(file, kMost), nullptr, false);
+  for (const char* key : {"max_position_embeddings", "n_positions", "n_ctx"}) {
+    const auto found = config.is_object() ? config.find(key) : config.end();
+    if (config.is_object() && found != config.end() && found->is_number_integer() && *found > 0 &&
+        *found <= kMostSequence) {
+      return found->get<int>();
+    }
+  }
+  return 0;
+}
+
+} // namespace
+
+std::string sequence_note(const ModelOptions& options) {
+  const int longest = longest_of(options.model), asked = options.reading.sequence;
+  return longest > 0 && asked > longest
+             ? "a sequence of " + std::to_string(asked) + " tokens is longer than the " + std::to_string(longest) +
+                   " that '" + options.model + "' says its model is made for"
+             : "";
+}
+
 GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings, const std::string& save) {
+  check_writable(save);
   const std::optional<yaml::Node> study = read_study(options.model);
   if (study) {
     refuse_model_flags(options);
   }
   const yaml::Node document = study ? *study : document_of(options);
   const std::string file = study ? options.model : "";
-  std::vector<Setting> all;
+  Assumptions assumed;
   if (!study) {
     InputFiles files;
     Folders folders = folders_of(file);
     folders.files = &files;
-    all = assumptions_of(document, folders, settings);
+    assumed = assumptions_of(document, folders, settings);
   }
-  const std::vector<Setting> assumed = all;
+  std::vector<Setting> all = assumed.settings;
   all.insert(all.end(), settings.begin(), settings.end());
   if (!save.empty()) {
     keep_inputs(save, {options.model});
     save_study(save, document, all, folders_of(file));
   }
   GivenStudy given = study_of(document, file, all, Purpose::comparison);
-  given.assumed = assumed;
+  given.assumed = std::move(assumed);
+  given.longest = options.reading.sequence == 0 && !study ? longest_of(options.model) : 0;
   return given;
 }
 

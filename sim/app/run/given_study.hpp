@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/app/common/flags.hpp"
+#include "sim/app/run/assumptions.hpp"
 #include "sim/study/input_files.hpp"
 #include "sim/study/study.hpp"
 
@@ -17,6 +18,8 @@ struct SettingOptions {
   std::string engine, detail, cost_model, seed;
   std::string confidence; ///< for commands that have it
   bool unfold = false, per_device = false;
+  std::string tokens;              ///< for commands that have it
+  std::vector<std::string> prices; ///< the same
 };
 
 /// How a model's file is read: --dim, --cost-scale, --seq, --lora and --lora-layers.
@@ -38,6 +41,8 @@ struct ModelOptions {
 };
 
 void add_setting_flags(Flags& flags, SettingOptions& options);
+/// Adds --tokens and --price.
+void add_money_flags(Flags& flags, SettingOptions& options);
 void add_confidence_flag(Flags& flags, SettingOptions& options);
 void add_reading_flags(Flags& flags, ModelReading& options);
 /// The positional that names the model.
@@ -66,7 +71,8 @@ ImportOptions import_options(const ModelReading& reading);
 struct GivenStudy {
   Study study;
   std::vector<std::string> inputs;
-  std::vector<Setting> assumed = {}; ///< what nobody said of a model that is compared without a study
+  int longest = 0;          ///< tokens of a sequence that were taken from a config.json, for want of --seq
+  Assumptions assumed = {}; ///< what nobody said of a model that is compared without a study
 };
 
 GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose);
@@ -75,6 +81,8 @@ GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting
 /// A note on a run of a model whose training nobody describes, which is then of one sample in plain defaults: what it
 /// is, and how to say otherwise. "" where something of it is given, or the model was measured as it is trained.
 std::string plain_training_note(const Study& study, const std::vector<Setting>& settings);
+/// A note on a --seq beyond what the model's config.json says; "" where there is nothing to say.
+std::string sequence_note(const ModelOptions& options);
 /// Whether MODEL is a study: a YAML file that names a model.
 bool is_study(const std::string& name);
 /// What is compared where MODEL is a study, or a model with a platform, of which assumptions_for() says what the

@@ -140,7 +140,14 @@ int integer(const Node& node, std::string_view what, int low, int high) {
 }
 
 double number(const Node& node, std::string_view what, const Range& range) {
-  const double value = parse_number(scalar(node, what), node.where);
+  const std::string& text = scalar(node, what);
+  const std::optional<double> plain = find_amount(text);
+  if (!plain &&
+      (same_name(text, "nan") || same_name(text, "inf") || same_name(text, ".nan") || same_name(text, ".inf"))) {
+    throw InputError(node.where, "'" + std::string(what) + "' is '" + text +
+                                     "', which is no finite number; allowed: " + range.text);
+  }
+  const double value = parse_number(text, node.where);
   check_range(node, what, value, range);
   return value;
 }
@@ -177,6 +184,15 @@ Where Map::where(std::string_view key) const {
 const Node& Map::node(std::string_view key) {
   const Node* found = find(key);
   if (found == nullptr) {
+    constexpr std::size_t kLong = 6;                 // short keys, as rate and date, are near to each other
+    for (const Node::Entry& entry : node_.entries) { // it may be there, written nearly so
+      const bool asked = std::find(known_.begin(), known_.end(), entry.key) != known_.end();
+      if (!asked && key.size() >= kLong && !nearest(entry.key, {std::string(key)}).empty() &&
+          node_.find(key) == nullptr) {
+        throw InputError(entry.where, "unknown key '" + excerpt(entry.key) + "'; did you mean '" + std::string(key) +
+                                          "'? which is missing in " + what_);
+      }
+    }
     throw InputError(node_.where, "missing key '" + std::string(key) + "' in " + what_);
   }
   return *found;

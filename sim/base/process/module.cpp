@@ -29,7 +29,9 @@ fs::path place_of_module(const char* file) {
                      "is; allowed: a system with /proc");
   }
   const auto folder = [&](int place) { return places[place].parent_path().string(); };
-  throw InputError({file, 0, 0}, "no such part of the program; allowed: in " + folder(0) + " or " + folder(1));
+  throw InputError({file, 0, 0}, "no such part of the program in " + folder(0) + " or " + folder(1) +
+                                     "; allowed: a program that was built whole: build it with ./dev build, or copy "
+                                     "the folder modules/ beside it");
 }
 
 } // namespace

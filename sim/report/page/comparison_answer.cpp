@@ -56,11 +56,11 @@ std::vector<std::string> strategies_without_room(const ComparedRuns& runs) {
   return names;
 }
 
-// The fastest competing run whose time is another than the winner's.
+// The fastest competing run that does something else than the winner.
 const RunValues* runner_up(const ComparedRuns& runs) {
   constexpr double kSame = 1 + 1e-6;
   const auto other = std::find_if(runs.competing.begin(), runs.competing.end(), [&](const RunValues& run) {
-    return run.iteration() > kSame * runs.competing.front().iteration();
+    return run.iteration() > kSame * runs.competing.front().iteration() && !run.same_plan(runs.competing.front());
   });
   return other == runs.competing.end() ? nullptr : &*other;
 }

@@ -66,9 +66,13 @@ std::map<std::string, std::string> inputs_of(const Side& side) {
   json setting = object_at(*side.document, "setting");
   if (setting.contains("platform")) { // the description and the types say as much as the links one by one
     json& platform = setting["platform"];
-    std::string types;
+    std::string types, prices;
     for (const json& type : list_at(platform, "types")) {
       types += (types.empty() ? "" : ", ") + std::to_string(whole_at(type, "count", 0)) + " " + text_at(type, "name");
+      const double price = number_at(type, "usd_per_hour");
+      prices += std::isfinite(price)
+                    ? (prices.empty() ? "" : ", ") + text_at(type, "name") + " " + to_text(price, 2) + " USD/h"
+                    : "";
     }
     std::string network;
     for (const json& link : list_at(platform, "network")) {
@@ -76,7 +80,10 @@ std::map<std::string, std::string> inputs_of(const Side& side) {
       network += (network.empty() ? "" : ", ") + text_at(link, "from") + " to " + text_at(link, "to") + " " +
                  to_text(BytesPerSecond{rate});
     }
-    platform = json{{"description", text_at(platform, "description")}, {"devices", types}, {"network", network}};
+    platform = json{{"description", text_at(platform, "description")},
+                    {"devices", types},
+                    {"network", network},
+                    {"prices", prices}};
   }
   flatten(setting, "", flat);
   for (const char* key : {"model", "platform", "global_batch", "rank"}) {
@@ -149,6 +156,9 @@ std::string shown(const Metric& metric, double value) {
 PageTable figures_table(const Side& before, const Side& after, const RunValues& first, const RunValues& second) {
   PageTable table{.title = "The best run of each", .columns = {"figure", before.name, after.name, "change [%]"}};
   table.rows.push_back({{"split and schedule"}, {first.label()}, {second.label()}, {""}});
+  if (!first.plan.empty() || !second.plan.empty()) {
+    table.rows.push_back({{"plan"}, {first.plan}, {second.plan}, {""}});
+  }
   constexpr std::array kShown = {&metric("iteration_seconds"),       &metric("samples_per_second"),
                                  &metric("tokens_per_second"),       &metric("mfu"),
                                  &metric("usd_per_million_samples"), &metric("joules_per_sample"),
@@ -240,9 +250,11 @@ std::string changed_in_words(const std::vector<Change>& changes) {
     words += (told++ == 0 ? "" : ", ") + change.what + " from " + before + " to " +
              (change.after.empty() ? "none" : change.after);
   }
-  const std::size_t rest = changes.size() - told;
+  const std::size_t files =
+      std::count_if(changes.begin(), changes.end(), [](auto& one) { return one.what == "files"; });
+  const std::size_t rest = changes.size() - told - files; // a file of another name is no difference of its own
   if (words.empty()) {
-    return changes.empty() ? "nothing that the results name" : std::to_string(changes.size()) + " inputs";
+    return rest == 0 ? "nothing that the results name" : std::to_string(rest) + (rest == 1 ? " input" : " inputs");
   }
   return rest == 0 ? words : words + " and " + std::to_string(rest) + " more";
 }

@@ -36,4 +36,8 @@ DocumentPage read_document(const std::string& file, const std::string& text);
 std::optional<DocumentPage> difference_page(const std::string& name_before, const DocumentPage& before,
                                             const std::string& name_after, const DocumentPage& after);
 
+/// Results of one model, each by the name of its file, as offers: what the best run of each takes and costs, the
+/// cheapest first, and how sure that order is; nothing for documents of other kinds, or of several models.
+std::optional<DocumentPage> offers_page(const std::vector<std::pair<std::string, const DocumentPage*>>& results);
+
 } // namespace stagecraft

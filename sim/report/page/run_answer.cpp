@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/base/large_count.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
 
@@ -64,18 +65,6 @@ std::string large(double number) {
   return to_text(number, 0);
 }
 
-// "34,400": thousands apart, as a reader who is no programmer writes them.
-std::string with_commas(double number) {
-  std::string text = to_text(number, number < 100 ? 1 : 0);
-  const std::size_t end = std::min(text.find('.'), text.size());
-  constexpr std::size_t kGroup = 3;
-  for (std::size_t at = end; at > kGroup;) {
-    at -= kGroup;
-    text.insert(at, ",");
-  }
-  return text;
-}
-
 // The type of a device by its name, "node/TYPE-3".
 std::string type_of(const std::string& device) {
   const std::string last = device.substr(device.rfind('/') + 1);
@@ -98,7 +87,9 @@ std::optional<AnswerFigure> headroom(const json& document, const json& run) {
     }
     least = left;
     figure = {"Memory left", percent(left, 0),
-              to_text(Bytes{found->second - peak}) + " of " + to_text(Bytes{found->second}) + " on the fullest device"};
+              (left < kTightMemory ? "tight, as predictions of memory are off: " : "") +
+                  to_text(Bytes{found->second - peak}) + " of " + to_text(Bytes{found->second}) +
+                  " on the fullest device"};
   };
   const std::vector<std::string> devices = texts_at(run, "devices");
   const std::vector<double> peaks = numbers_at(run, "peak_memory_bytes");
@@ -112,6 +103,20 @@ std::optional<AnswerFigure> headroom(const json& document, const json& run) {
     }
   }
   return figure;
+}
+
+// Days and money of the whole training, where its tokens are known.
+std::optional<AnswerFigure> training_figure(const json& run) {
+  const json& whole = object_at(run, "whole_training");
+  const double seconds = number_at(whole, "seconds"), usd = number_at(whole, "usd");
+  if (!(seconds > 0)) {
+    return {};
+  }
+  constexpr double kDay = 24 * kHour;
+  return AnswerFigure{"The whole training",
+                      with_commas(seconds / kDay) + " days" +
+                          (usd > 0 ? ", " + with_commas(std::round(usd)) + " USD" : std::string()),
+                      text_at(whole, "in_words")};
 }
 
 std::optional<AnswerFigure> cost_figure(const RunValues& values) {
@@ -177,12 +182,19 @@ std::string plan_in_words(const json& run, const std::string& device) {
   if (devices == 1) {
     return "a whole model on one " + device;
   }
-  const std::string copies = degrees.data > 1 ? std::to_string(degrees.data) + " copies of " : "";
+  const int zero = whole_at(object_at(stages.front(), "layout"), "zero", 0);
+  const bool weights = zero == 3; // no device holds a whole copy
+  const std::string copies =
+      degrees.data > 1 ? std::to_string(degrees.data) + (weights ? " replicas that share " : " copies of ") : "";
   const bool pipeline = places.size() > 1;
   std::string words = copies + (pipeline           ? "a pipeline of " + std::to_string(places.size()) + " stages"
                                 : degrees.data > 1 ? "the whole model"
                                                    : "one model");
-  return words + shared_within(degrees, device);
+  static constexpr std::array kShared = {"", "which share the optimiser's states (ZeRO 1)",
+                                         "which share gradients and states (ZeRO 2)", "ZeRO 3, as FSDP"};
+  return words + shared_within(degrees, device) +
+         (degrees.data > 1 && zero > 0 ? std::string(", ") + kShared.at(static_cast<std::size_t>(std::min(zero, 3)))
+                                       : "");
 }
 
 std::optional<TimeRange> range_of_run(const json& run, const RunValues& values) {
@@ -211,7 +223,8 @@ std::vector<AnswerFigure> figures_of_run(const json& document, const json& run, 
   if (const double mfu = values.of(metric("mfu")); mfu > 0) {
     figures.push_back({"MFU", percent(mfu, 1), "of the devices' peak reaches the model"});
   }
-  for (std::optional<AnswerFigure>& figure : std::array{cost_figure(values), headroom(document, run)}) {
+  for (std::optional<AnswerFigure>& figure :
+       std::array{training_figure(run), cost_figure(values), headroom(document, run)}) {
     if (figure) {
       figures.push_back(std::move(*figure));
     }
@@ -238,6 +251,7 @@ std::vector<AnswerBasis> basis_of_run(const json& document, const json& run, con
       text_at(document, "model") + (parameters > 0 ? ", " + large(parameters) + " parameters" : std::string()));
   const int batch = whole_at(document, "global_batch", whole_at(training, "global_batch", 0));
   const int parts = whole_at(run, "micro_batches", 1);
+  add("Plan in degrees", text_at(run, "plan"));
   add("Batch", batch > 0 ? counted(batch, "sample") + " in " + std::to_string(parts) +
                                (parts == 1 ? " micro-batch" : " micro-batches")
                          : "");

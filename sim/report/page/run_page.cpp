@@ -230,6 +230,7 @@ RunValues run_values(const json& run) {
   if (const std::string fits = text_at(run, "would_fit"); !fits.empty()) {
     values.remarks += "; would fit with " + fits;
   }
+  values.plan = text_at(run, "plan");
   for (std::size_t at = 0; at < kMetrics.size(); ++at) {
     values.figures.at(at) = number_of(run, kMetrics.at(at));
   }

@@ -25,7 +25,12 @@ struct RunValues {
   bool is_exact = true;                          ///< not asynchronous
   std::array<double, kMetrics.size()> figures{}; ///< of each metric, in SI; NaN where the document has no number
   std::string remarks;
+  std::string plan; ///< in degrees; "" where the document does not say
 
+  /// Whether two runs do the same: one rank of a pipeline has nothing to put in order, whatever its schedule is called.
+  bool same_plan(const RunValues& other) const {
+    return plan == other.plan && plan.find("pipeline 1,") != std::string::npos;
+  }
   /// A figure of the document, in SI and as its heading says.
   double of(const Metric& metric) const {
     const auto same = [&](const Metric& one) { return one.name == metric.name; };

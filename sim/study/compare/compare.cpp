@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "sim/base/improves.hpp"
+#include "sim/result/metrics_table.hpp"
 #include "sim/study/compare/confidence.hpp"
 #include "sim/study/compare/plan_ahead.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
@@ -155,6 +156,30 @@ std::vector<Sensitivity> sensitivities_of_winner(StudyCosts& costs, const Compar
   return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
 }
 
+// What is said of a winner that leaves next to nothing of a device's memory free; "" of any other.
+std::string tight_memory(const Study& study, const Run& best) {
+  double least = 1;
+  std::string fullest;
+  for (std::size_t at = 0; at < best.devices.size() && at < best.metrics.peak_memory.size(); ++at) {
+    const auto device = std::find_if(study.platform.devices.begin(), study.platform.devices.end(),
+                                     [&](const Device& one) { return one.name == best.devices[at]; });
+    if (device == study.platform.devices.end()) {
+      continue;
+    }
+    const Bytes memory = study.platform.types[static_cast<std::size_t>(device->type)].memory;
+    const double left = 1 - best.metrics.peak_memory[at] / memory;
+    if (left < least) {
+      least = left;
+      fullest = to_text(memory - best.metrics.peak_memory[at]) + " of " + to_text(memory);
+    }
+  }
+  return !best.feasible || least >= kTightMemory
+             ? ""
+             : "Memory is tight: " + fullest +
+                   " are left on the fullest device, and predictions of peak memory are 3 % "
+                   "off in the median.";
+}
+
 // The runs in order: by block, then by time.
 std::vector<std::size_t> ranked(const std::vector<Prepared>& prepared, RankBy rank) {
   std::vector<std::size_t> order(prepared.size());
@@ -294,6 +319,9 @@ ComparisonResult compare(StudyMemo& memo, const CompareOptions& options) {
   result.comparison.bound_holds_for = holds_for(study, scenarios, presumed_by(result.prepared, block, study.rank));
   result.comparison.verdict =
       make_verdict(result.comparison, sensitivities_of_winner(memo.costs, result), without_barrier(memo.costs, result));
+  if (const std::string tight = tight_memory(study, result.comparison.runs.front()); !tight.empty()) {
+    result.comparison.verdict.insert(result.comparison.verdict.begin() + 2, tight);
+  }
   return result;
 }
 

@@ -20,6 +20,7 @@ void note_asked(const StudyCosts& costs, const Scenario& scenario, Run& run) {
   run.schedule = scenario.schedule_name();
   run.engine = costs.study().engine->name;
   run.micro_batches = scenario.micro_batches;
+  run.tokens = costs.study().tokens;
   const RecomputeChoice& recompute = costs.training(scenario.recompute).recompute;
   run.recompute = {std::string(name_of(recompute.what)), recompute.rule};
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/result/plan_line.hpp"
+#include "sim/result/whole_training.hpp"
 #include "sim/study/compare/compare.hpp"
 
 namespace stagecraft {
@@ -11,6 +13,22 @@ namespace {
 std::string name_of(const Run& run) {
   return run.strategy + " under " + run.schedule + " with " + std::to_string(run.micro_batches) +
          (run.micro_batches == 1 ? " micro-batch" : " micro-batches");
+}
+
+// The same with what it recomputes, where a run beside it is called alike and recomputes something else.
+std::string name_of(const Comparison& comparison, const Run& run) {
+  const bool other = std::any_of(comparison.runs.begin(), comparison.runs.end(), [&](const Run& one) {
+    return one.feasible && name_of(one) == name_of(run) && one.recompute.what != run.recompute.what;
+  });
+  return name_of(run) + (!other                         ? ""
+                         : run.recompute.what == "none" ? ", without recomputation"
+                                                        : ", with recomputation");
+}
+
+// Whether two runs do the same: one rank of a pipeline has nothing to put in order, whatever the schedule is called.
+bool is_same_plan(const Run& one, const Run& other) {
+  const std::string plan = plan_line(one);
+  return plan.find("pipeline 1,") != std::string::npos && plan == plan_line(other);
 }
 
 // ", 35635 tokens/s (MFU 41.2 %)", or "" for a model without tokens.
@@ -26,17 +44,21 @@ std::string what_won(const Comparison& comparison, const Run& best) {
   return name_of(best) + (comparison.runs.size() > 1 ? " wins: " : " takes ") + to_text(best.metrics.iteration) +
          " per iteration of " + std::to_string(comparison.global_batch) + " samples, " +
          to_text(best.samples_per_second, 1) + " samples/s" + token_rate(best) +
-         (best.devices.size() > 1 ? ", " + to_text(best.speedup, 2) + " times the fastest single device" : "") + ".";
+         (best.devices.size() > 1
+              ? ", " + to_text(best.speedup, 2) + " times the fastest single device. The plan: " + plan_line(best)
+              : "") +
+         ".";
 }
 
-std::string against_naive(const Run& best, const Run& naive) {
+std::string against_naive(const Comparison& comparison, const Run& naive) {
+  const Run& best = comparison.runs.front();
   if (naive.strategy == best.strategy && naive.schedule == best.schedule && naive.micro_batches == best.micro_batches) {
     return "No naive choice is slower: it is the naive choice itself.";
   }
   const double gain = naive.metrics.iteration / best.metrics.iteration;
   constexpr double kAlike = 1.005; // reads 1.00
   return (gain < kAlike ? "Practically as fast is " : "That is " + to_text(gain, 2) + " times as fast as ") +
-         name_of(naive) + " (" + to_text(naive.metrics.iteration) + ").";
+         name_of(comparison, naive) + " (" + to_text(naive.metrics.iteration) + ").";
 }
 
 // A winner whose gradients come late may need more iterations to learn as much.
@@ -142,7 +164,8 @@ std::string how_sure(const Comparison& comparison) {
                      percent(best.confidence->best, 0);
   const Run* rival = nullptr;
   for (const Run& run : comparison.runs) {
-    const bool same = run.metrics.iteration.value <= best.metrics.iteration.value * (1 + 1e-9);
+    const bool same =
+        run.metrics.iteration.value <= best.metrics.iteration.value * (1 + 1e-9) || is_same_plan(best, run);
     if (comparison.competes(run) && !same && (rival == nullptr || run.confidence->best > rival->confidence->best)) {
       rival = &run;
     }
@@ -157,6 +180,9 @@ std::string how_sure(const Comparison& comparison) {
 std::string what_tokens_take(const Run& best) {
   if (!(best.tokens_per_second > 0)) {
     return "";
+  }
+  if (const auto whole = whole_training(best)) {
+    return in_words(*whole) + ".";
   }
   constexpr double kTokens = 1e9, kHour = 3600, kDay = 24 * kHour;
   const double seconds = kTokens / best.tokens_per_second;
@@ -235,7 +261,8 @@ std::string one_reason(const Comparison& comparison) {
   return first == nullptr ? "" : first->why_not;
 }
 
-// How many runs are infeasible, and the smallest change that makes the first of them fit, or why none does; "" where
+// How many runs are infeasible, and, where few fit, the smallest change that makes the first of them fit, or why none
+// does; "" where
 // all are feasible.
 std::string what_does_not_fit(const Comparison& comparison) {
   std::size_t count = 0;
@@ -247,7 +274,11 @@ std::string what_does_not_fit(const Comparison& comparison) {
   if (count == 0) {
     return "";
   }
+  constexpr std::size_t kManyFit = 10; // then nobody needs a change
   std::string text = std::to_string(count) + " of " + std::to_string(comparison.runs.size()) + " runs are infeasible";
+  if (comparison.runs.size() - count >= kManyFit) {
+    return text + ".";
+  }
   if (mended != nullptr) {
     text += "; the smallest change that makes " + name_of(*mended) + " fit is " + mended->would_fit;
   } else if (const std::string reason = one_reason(comparison); !reason.empty()) {
@@ -290,7 +321,7 @@ std::vector<std::string> make_verdict(const Comparison& comparison, const std::v
     const Run& best = comparison.runs.front();
     verdict.push_back(what_won(comparison, best));
     if (comparison.runs.size() > 1) {
-      verdict.push_back(against_naive(best, comparison.runs[naive]));
+      verdict.push_back(against_naive(comparison, comparison.runs[naive]));
     }
     if (std::string late = how_late(comparison); !late.empty()) {
       verdict.push_back(std::move(late));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/base/large_count.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/sweep/space/plain_digits.hpp"
@@ -106,7 +107,13 @@ void read_objective(const yaml::Node& node, SweepGoal& goal) {
     throw InputError(map.where("samples"), "'samples' beside 'tokens'; allowed: one of them");
   }
   if (map.has("tokens")) {
-    goal.samples = map.number("tokens", yaml::kPositive) / map.number("tokens_per_sample", yaml::kPositive);
+    const double tokens = parse_large_count(map.text("tokens"), map.where("tokens"));
+    if (!map.has("tokens_per_sample")) {
+      throw InputError(map.where("tokens"),
+                       "'tokens' needs to know how many a sample has; allowed: 'tokens_per_sample' "
+                       "beside it, where the model is an axis or has no tokens");
+    }
+    goal.samples = tokens / map.number("tokens_per_sample", yaml::kPositive);
   } else {
     goal.samples = map.number("samples", yaml::kPositive, 0);
   }

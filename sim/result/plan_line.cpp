@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/result/plan_line.hpp"
+
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "sim/base/units.hpp"
+
+namespace stagecraft {
+namespace {
+
+// "8", or "2 to 8" where stages differ.
+template <class Degree> std::string degree_of(const Run& run, Degree degree) {
+  int least = degree(run.stages.front()), most = least;
+  for (const RunStage& stage : run.stages) {
+    least = std::min(least, degree(stage));
+    most = std::max(most, degree(stage));
+  }
+  return std::to_string(least) + (most > least ? " to " + std::to_string(most) : "");
+}
+
+// What replicas share, in the words of DeepSpeed and PyTorch; "" for one replica.
+std::string sharing_of(const RunStage& stage) {
+  static constexpr std::array kWords = {", no ZeRO", ", ZeRO 1", ", ZeRO 2", ", ZeRO 3 (FSDP)"};
+  const int replicas = stage.data_parallel * stage.context.ranks;
+  if (replicas == 1) {
+    return "";
+  }
+  return kWords.at(static_cast<std::size_t>(stage.zero)) +
+         (stage.zero > 0 && stage.shard < replicas ? " among " + std::to_string(stage.shard) : std::string());
+}
+
+std::string recomputation_of(const RunRecompute& recompute) {
+  return recompute.what == "none"   ? "no recomputation"
+         : recompute.what == "full" ? "full recomputation"
+                                    : to_text(recompute).insert(recompute.what.size(), " recomputation");
+}
+
+// "8 micro-batches of 2 sequences a replica": what a replica computes at once.
+std::string micro_batches_of(const Run& run) {
+  const double batch = run.samples_per_second * run.metrics.iteration.value;
+  const double each = batch / run.micro_batches / run.stages.front().data_parallel;
+  const bool whole = std::abs(each - std::round(each)) < 1e-6 * each;
+  const std::string thing = run.tokens_per_second > 0 ? "sequence" : "sample";
+  return std::to_string(run.micro_batches) + (run.micro_batches == 1 ? " micro-batch of " : " micro-batches of ") +
+         to_text(each, whole ? 0 : 2) + " " + thing + (std::abs(each - 1) < 1e-6 ? "" : "s") +
+         (run.stages.front().data_parallel > 1 ? " a replica" : "");
+}
+
+} // namespace
+
+std::string plan_line(const Run& run) {
+  if (!run.feasible || run.stages.empty()) {
+    return "";
+  }
+  std::set<std::vector<std::string>> places; // several stages in one place are one rank of the pipeline
+  for (const RunStage& stage : run.stages) {
+    places.insert(stage.devices);
+  }
+  const auto chunks = run.stages.size() / places.size();
+  const RunStage& first = run.stages.front();
+  std::string words = "data " + degree_of(run, [](const RunStage& stage) { return stage.data_parallel; }) +
+                      ", tensor " + degree_of(run, [](const RunStage& stage) { return stage.tensor_parallel; }) +
+                      (first.sequence_parallel ? " with sequence parallelism" : "");
+  if (first.context.ranks > 1) {
+    words += ", context " + degree_of(run, [](const RunStage& stage) { return stage.context.ranks; });
+  }
+  words += ", pipeline " + std::to_string(places.size()) +
+           (places.size() > 1 && chunks > 1 ? " of " + std::to_string(chunks) + " stages each" : "");
+  for (const RunStage& stage : run.stages) {
+    if (stage.experts.ranks > 1) {
+      words += ", expert " + std::to_string(stage.experts.ranks);
+      break;
+    }
+  }
+  return words + sharing_of(first) + ", " + recomputation_of(run.recompute) + ", " + micro_batches_of(run);
+}
+
+} // namespace stagecraft
