@@ -7,12 +7,12 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kHour = 3600, kDay = 24 * kHour;
+constexpr double kSecondsOfHour = 3600, kSecondsOfDay = 24 * kSecondsOfHour;
 
 bool in_days(Seconds time) { return time.value > 2 * kDay; }
 
 // In the unit of the whole training, without its name.
-std::string number_of(Seconds time, bool days) { return with_commas(time.value / (days ? kDay : kHour)); }
+std::string number_of(Seconds time, bool days) { return with_commas(time.value / (days ? kSecondsOfDay : kSecondsOfHour)); }
 
 // Three digits, thousands apart.
 std::string rounded(Dollars money) {
