@@ -29,8 +29,9 @@ std::string counted(const ModelGraph& model, std::vector<std::string> modules, i
 
 TEST_CASE("captured modules of a dense model", "[workload][captured]") {
   const ModelGraph llama = shipped("llama3-8b");
-  CHECK(captured(llama, {"attn"}, 31) == "norm1 qkv queries rotary_queries keys rotary_keys values attention projection "
-                                         "add1");
+  CHECK(captured(llama, {"attn"}, 31) ==
+        "norm1 qkv queries rotary_queries keys rotary_keys values attention projection "
+        "add1");
   CHECK(captured(llama, {"mlp"}, 31) == "norm2 expand gate contract add2");
   CHECK(captured(llama, {"attn", "mlp"}, 31) == captured(llama, {"layer"}, 31));
   CHECK(captured(llama, {"moe", "moe_router", "moe_preprocess", "mamba"}, 31) == "");

@@ -294,6 +294,10 @@ ComparisonResult compare(StudyMemo& memo, const CompareOptions& options) {
   result.comparison.bound_holds_for = holds_for(study, scenarios, presumed_by(result.prepared, block, study.rank));
   result.comparison.verdict =
       make_verdict(result.comparison, sensitivities_of_winner(memo.costs, result), without_barrier(memo.costs, result));
+  if (!study.config_conflicts.empty()) {
+    result.comparison.verdict.push_back("The configuration is of another model: " + join(study.config_conflicts, "; ") +
+                                        ".");
+  }
   return result;
 }
 

@@ -13,9 +13,7 @@
 namespace stagecraft {
 namespace {
 
-std::vector<OperatorId> in_order(const std::set<OperatorId>& operators) {
-  return {operators.begin(), operators.end()};
-}
+std::vector<OperatorId> in_order(const std::set<OperatorId>& operators) { return {operators.begin(), operators.end()}; }
 
 bool contains(const std::vector<OperatorId>& operators, OperatorId op) {
   return std::binary_search(operators.begin(), operators.end(), op);
@@ -53,7 +51,7 @@ std::vector<OperatorId> around(const ModelGraph& model, const std::function<bool
                                    [&](OperatorId op) { return is_core(model.operators[op]); });
     const auto sum =
         std::find_if(core, block.operators.end(), [&](OperatorId op) { return is_sum(model.operators[op]); });
-    const auto end = core == block.operators.end() ? block.operators.begin()
+    const auto end = core == block.operators.end()  ? block.operators.begin()
                      : sum == block.operators.end() ? sum
                                                     : sum + 1;
     std::copy_if(block.operators.begin(), end, std::back_inserter(found),
@@ -74,9 +72,7 @@ std::vector<OperatorId> captured_state_space(const ModelGraph& model) {
 
 std::vector<OperatorId> captured_mlp(const ModelGraph& model) { return with_norm_and_sum(model, dense_mlps(model)); }
 
-std::vector<OperatorId> captured_mixture(const ModelGraph& model) {
-  return with_norm_and_sum(model, mixtures(model));
-}
+std::vector<OperatorId> captured_mixture(const ModelGraph& model) { return with_norm_and_sum(model, mixtures(model)); }
 
 std::vector<OperatorId> captured_router(const ModelGraph& model) {
   const std::vector<OperatorId> shared = shared_experts(model);
@@ -121,8 +117,8 @@ ModelGraph with_captured_graphs(ModelGraph model, const std::vector<std::string>
   }
   for (const OperatorId dispatch : captured_dispatch(model)) {
     const std::vector<OperatorId>& experts = model.successors[dispatch];
-    const bool goes_on = std::all_of(experts.begin(), experts.end(),
-                                     [&](OperatorId op) { return model.operators[op].captured; });
+    const bool goes_on =
+        std::all_of(experts.begin(), experts.end(), [&](OperatorId op) { return model.operators[op].captured; });
     model.operators[dispatch].counted_by_host = !model.operators[dispatch].routing->padded && !goes_on;
   }
   return model;
