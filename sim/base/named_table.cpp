@@ -4,30 +4,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include "sim/base/edit_distance.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace stagecraft {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// Levenshtein distance by rows, letters of another case being the same.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) {
-    row[j] = j;
-  }
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
 
 // The names that begin with one that was written, such as those of a family: "h100" of devices.
 std::vector<std::string> longer_names(std::string_view name, const std::vector<std::string>& known) {

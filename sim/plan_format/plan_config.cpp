@@ -2,40 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/plan_format/uniform_plan.hpp"
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {
 
-// The plan as frameworks see it: blocks that run again one by one are their full recompute, and a rule by which a
-// tensor group shares operators is that of a framework, which formats look at themselves.
-Plan as_frameworks_see(const Plan& plan, const Training& training) {
-  Plan seen = plan;
-  const bool by_blocks = training.recompute.blocks > 0 && training.recompute.first == 0;
-  for (Stage& stage : seen.stages) {
-    stage.tensor_rule = stage.tensor_rule == TensorRule::search ? stage.tensor_rule : TensorRule::megatron;
-    if (stage.recompute == Recompute::selective && by_blocks) {
-      stage.recompute = Recompute::full;
-      stage.recomputed.clear();
-    }
-  }
-  return seen;
-}
-
-ConfigToWrite to_write(const PlanToWrite& what, const Plan& seen, const UniformPlan& uniform) {
-  const Stage& first = what.plan.stages.front();
-  ConfigToWrite config{.model = what.model, .training = what.training, .mesh = {}, .layers = {}};
-  config.mesh.tensor = first.tensor_parallel;
-  config.mesh.sequence = first.sequence_parallel;
-  config.mesh.tensor_rule = first.tensor_rule;
-  config.mesh.context = first.context;
-  config.mesh.experts = first.experts;
-  config.mesh.data = uniform.replicas;
-  config.mesh.pipeline = uniform.ranks;
-  config.layers = read_pipeline_layout({uniform.layout, {}});
-  config.micro_batches = what.micro_batches;
-  config.recompute = seen.stages.front().recompute;
-  return config;
+// Whether the stages run again what the training says, so that a configuration of it says so.
+bool recomputes_as_trained(const PlanToWrite& what) {
+  const std::vector<int> numbers = block_numbers(what.model);
+  const RecomputeChoice& choice = what.training.recompute;
+  return choice.what == Recompute::selective &&
+         std::all_of(what.plan.stages.begin(), what.plan.stages.end(), [&](const Stage& stage) {
+           return stage.recomputed == selected_in_stage(choice, what.model, numbers, stage.operators);
+         });
 }
 
 // "", or how what was written says another plan.
@@ -53,16 +36,128 @@ std::string difference(const ImportedTraining& again, const ConfigToWrite& confi
   return same ? "" : "it would be read as other degrees";
 }
 
+// A value and what it would be read back as.
+class Lost {
+public:
+  template <class Value> void compare(const std::string& key, const Value& meant, const Value& read) {
+    if (meant != read) {
+      texts_.push_back(key + " " + word(meant) + " (read back: " + word(read) + ")");
+    }
+  }
+  std::vector<std::string> take() { return std::move(texts_); }
+
+private:
+  static std::string word(bool value) { return value ? "true" : "false"; }
+  static std::string word(int value) { return std::to_string(value); }
+  static std::string word(std::string_view value) { return std::string(value); }
+
+  std::vector<std::string> texts_;
+};
+
+std::string_view gradients_of(const Training& training) {
+  return row_of(training.gradient_precision.value_or(training.precision)).name;
+}
+
+// "none", "full", "blocks 1", "first 2", "modules core_attn, mlp", "kinds …".
+std::string recompute_text(const RecomputeChoice& choice) {
+  if (choice.what != Recompute::selective) {
+    return choice.what == Recompute::full ? "full" : "none";
+  }
+  if (choice.blocks > 0) {
+    return choice.first > 0 ? "first " + std::to_string(choice.first) : "blocks " + std::to_string(choice.blocks);
+  }
+  const bool attention = choice.kinds == std::vector{KernelKind::attention}; // which is Megatron-LM's core_attn
+  std::string text = attention ? "modules core_attn" : choice.modules.empty() ? "" : "modules " + join(choice.modules);
+  for (const KernelKind kind : attention ? std::vector<KernelKind>() : choice.kinds) {
+    text += (text.empty() ? "kinds " : ", ") + std::string(row_of(kind).name);
+  }
+  return text.empty() ? "operators " + join(choice.operators) : text;
+}
+
 } // namespace
 
+Plan as_frameworks_see(const PlanToWrite& what) {
+  Plan seen = what.plan;
+  const bool as_trained = recomputes_as_trained(what);
+  const RecomputeChoice& choice = what.training.recompute;
+  for (Stage& stage : seen.stages) {
+    stage.tensor_rule = stage.tensor_rule == TensorRule::search ? stage.tensor_rule : TensorRule::megatron;
+    if (stage.recompute == Recompute::selective && (as_trained || (choice.blocks > 0 && choice.first == 0))) {
+      stage.recompute = choice.blocks > 0 && choice.first == 0 ? Recompute::full : Recompute::none;
+      stage.recomputed.clear();
+    }
+  }
+  return seen;
+}
+
+ConfigToWrite config_of(const PlanToWrite& what, const UniformPlan& uniform) {
+  const Stage& first = what.plan.stages.front();
+  ConfigToWrite config{.model = what.model, .training = what.training, .mesh = {}, .layers = {}};
+  config.mesh.tensor = first.tensor_parallel;
+  config.mesh.sequence = first.sequence_parallel;
+  config.mesh.tensor_rule = first.tensor_rule;
+  config.mesh.context = first.context;
+  config.mesh.experts = first.experts;
+  config.mesh.data = uniform.replicas;
+  config.mesh.pipeline = uniform.ranks;
+  config.layers = read_pipeline_layout({uniform.layout, {}});
+  config.micro_batches = what.micro_batches;
+  const bool by_blocks = what.training.recompute.blocks > 0 && what.training.recompute.first == 0;
+  const bool selective = std::any_of(what.plan.stages.begin(), what.plan.stages.end(),
+                                     [](const Stage& stage) { return stage.recompute == Recompute::selective; });
+  config.recompute = selective ? (by_blocks ? Recompute::full : Recompute::selective) : first.recompute;
+  config.schedule = what.schedule;
+  return config;
+}
+
+std::vector<std::string> lost_in(const std::string& text, std::string_view format, const PlanToWrite& what) {
+  const ConfigFormat& row = find_by_name(config_formats(), format, "format of configurations", {});
+  const auto devices = static_cast<int>(devices_of(what.plan).size());
+  const ImportedTraining imported =
+      read_config({text, "export" + std::string(row.ending)}, format, {what.model, devices});
+  const Training read = load_training(imported.training);
+  const Training& meant = what.training;
+  const ShardingRule& shares = read.parallel->sharding;
+  Lost lost;
+  lost.compare("precision", row_of(meant.precision).name, row_of(read.precision).name);
+  lost.compare("gradient_precision", gradients_of(meant), gradients_of(read));
+  lost.compare("optimizer", meant.optimizer->name, read.optimizer->name);
+  lost.compare("clip_gradients", meant.clip_gradients, read.clip_gradients);
+  lost.compare("fp8", meant.fp8->name, read.fp8->name);
+  lost.compare("fp8_weights", meant.fp8_weights, read.fp8_weights);
+  lost.compare("fp8_activations", meant.fp8_activations, read.fp8_activations);
+  lost.compare("recompute", recompute_text(meant.recompute), recompute_text(read.recompute));
+  lost.compare("parallel.zero", static_cast<int>(meant.sharding.zero), static_cast<int>(shares.zero));
+  if (meant.sharding.zero == Zero::states && shares.zero == Zero::states) {
+    const auto when = [](Gather gather) {
+      return std::string_view(gather == Gather::before_use ? "before-use" : "after-step");
+    };
+    lost.compare("parallel.gather", when(meant.sharding.gather), when(shares.gather));
+  }
+  if (meant.sharding.zero < Zero::weights) {
+    const auto bucket = [](Bytes size) { return size.value > 0 ? to_text(size) : std::string("none"); };
+    lost.compare("gradient_bucket", bucket(meant.gradient_bucket), bucket(read.gradient_bucket));
+  }
+  lost.compare("pipelined_exchange", meant.pipelined_exchange, read.pipelined_exchange);
+  if (what.plan.stages.front().experts.ranks > 1) {
+    lost.compare("token_dispatcher", row_of(meant.dispatcher.kind).name, row_of(read.dispatcher.kind).name);
+  }
+  lost.compare("offload", meant.offload.on(), read.offload.on());
+  if (!what.schedule.empty() && devices_of(what.plan).size() > what.plan.stages.front().devices.size()) {
+    lost.compare("schedule", std::string_view(what.schedule), std::string_view(imported.schedule));
+  }
+  return lost.take();
+}
+
 WrittenConfig write_config(const ConfigFormat& format, const PlanToWrite& what) {
-  const Plan seen = as_frameworks_see(what.plan, what.training);
-  const auto found = uniform_plan({seen, what.model, what.platform, what.training, what.micro_batches}, format.name);
+  const Plan seen = as_frameworks_see(what);
+  const auto found =
+      uniform_plan({seen, what.model, what.platform, what.training, what.micro_batches, what.schedule}, format.name);
   if (const Infeasible* why = std::get_if<Infeasible>(&found)) {
     return *why;
   }
   const auto& uniform = std::get<UniformPlan>(found);
-  const ConfigToWrite config = to_write(what, seen, uniform);
+  const ConfigToWrite config = config_of(what, uniform);
   WrittenConfig written = format.write(config);
   const std::string* text = std::get_if<std::string>(&written);
   if (text == nullptr) {

@@ -14,10 +14,17 @@ namespace {
 
 bool same_share(double a, double b) { return std::abs(a - b) <= 1e-9; }
 
-bool same_stages(const std::vector<Stage>& written, const std::vector<Stage>& read) {
-  return std::equal(written.begin(), written.end(), read.begin(), read.end(), [](const Stage& a, const Stage& b) {
-    bool same = a.operators == b.operators && a.devices == b.devices && a.axes() == b.axes() &&
-                a.recompute == b.recompute && a.recomputed == b.recomputed;
+// Blocks that run again one after another are the full recompute of a format that knows no more.
+bool same_recompute(const Stage& written, const Stage& read, const Training& training) {
+  const bool by_blocks = training.recompute.blocks > 0 && training.recompute.first == 0;
+  return (written.recompute == read.recompute && written.recomputed == read.recomputed) ||
+         (by_blocks && written.recompute == Recompute::selective && read.recompute == Recompute::full);
+}
+
+bool same_stages(const std::vector<Stage>& written, const std::vector<Stage>& read, const Training& training) {
+  return std::equal(written.begin(), written.end(), read.begin(), read.end(), [&](const Stage& a, const Stage& b) {
+    bool same =
+        a.operators == b.operators && a.devices == b.devices && a.axes() == b.axes() && same_recompute(a, b, training);
     for (std::size_t replica = 0; same && replica < std::max(a.shares.size(), b.shares.size()); ++replica) {
       same = same_share(a.share(replica), b.share(replica));
     }
@@ -83,7 +90,7 @@ WrittenPlan write_plan(const PlanFormat& format, const PlanToWrite& what) {
       return Infeasible{"the names of the operators make it look like '" + std::string(seen) + "'"};
     }
     const Plan again = format.read(source);
-    if (!format.whole || same_stages(what.plan.stages, again.stages)) {
+    if (!format.whole || same_stages(what.plan.stages, again.stages, what.training)) {
       return written;
     }
   } catch (const InputError& refusal) { // a name that the format cannot hold

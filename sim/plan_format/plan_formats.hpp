@@ -40,6 +40,7 @@ struct PlanToWrite {
   const Platform& platform;
   const Training& training;
   int micro_batches = 1;
+  std::string schedule{}; ///< under which it runs; "": not known
 };
 
 using WrittenPlan = std::variant<std::string, Infeasible>;

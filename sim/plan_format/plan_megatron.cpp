@@ -11,6 +11,7 @@
 #include "sim/plan_format/uniform_plan.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/config/megatron_layers.hpp"
+#include "sim/workload/config/megatron_training.hpp"
 #include "sim/workload/training/pipeline_layout.hpp"
 #include "sim/workload/training/training.hpp"
 
@@ -63,15 +64,17 @@ Degrees read_degrees(const MegatronArguments& arguments, const Platform& platfor
 }
 
 // What runs again of every stage: of each virtual one, as Megatron-LM's transformer_block.py counts its layers.
-RecomputeChoice read_recompute(const MegatronArguments& arguments, std::string& note) {
+RecomputeChoice read_recompute(const MegatronArguments& arguments, const ModelGraph& model, std::string& note) {
   const MegatronRecompute asked = read_megatron_recompute(arguments);
   const std::string layers = std::to_string(asked.layers);
   if (!asked.full) {
     if (!asked.selective) {
       return {};
     }
-    note += "; training.recompute: {kinds: [attention]} says that each layer's attention runs again by itself";
-    return {.what = Recompute::selective, .kinds = {KernelKind::attention}};
+    RecomputeChoice choice{.what = Recompute::selective, .modules = asked.modules};
+    note += "; training.recompute: {modules: [" + join(asked.modules) + "]} says that these run again layer by layer";
+    name_operators(choice, model);
+    return choice;
   }
   if (!asked.first_ones) {
     note += "; full recompute counted per stage";
@@ -159,7 +162,7 @@ Plan read_megatron_plan(const PlanSource& source) {
   const std::vector<std::vector<OperatorId>> stages = stages_of(layout, source.model);
   Plan plan;
   std::string note = read_note(arguments, mesh);
-  const RecomputeChoice recompute = read_recompute(arguments, note);
+  const RecomputeChoice recompute = read_recompute(arguments, source.model, note);
   note += of_training(arguments);
   const std::vector<int> numbers = block_numbers(source.model);
   plan.note = note.empty() ? "" : note.substr(2);
@@ -309,7 +312,12 @@ std::variant<UniformPlan, Infeasible> uniform_plan(const PlanToWrite& what, std:
 
 WrittenPlan write_megatron_plan(const PlanToWrite& what) {
   const Stage& first = what.plan.stages.front();
-  const auto found = uniform_plan(what, "Megatron-LM");
+  Plan seen = as_frameworks_see(what);
+  for (std::size_t s = 0; s < seen.stages.size(); ++s) {
+    seen.stages[s].tensor_rule = what.plan.stages[s].tensor_rule; // Megatron-LM has its own alone
+  }
+  const auto found =
+      uniform_plan({seen, what.model, what.platform, what.training, what.micro_batches, what.schedule}, "Megatron-LM");
   if (const Infeasible* why = std::get_if<Infeasible>(&found)) {
     return *why;
   }
@@ -343,10 +351,7 @@ WrittenPlan write_megatron_plan(const PlanToWrite& what) {
     text += line("expert-model-parallel-size", std::to_string(first.experts.ranks)) +
             line("expert-tensor-parallel-size", std::to_string(first.experts.tensor));
   }
-  if (first.recompute == Recompute::full) {
-    text += "--recompute-granularity full\n--recompute-method uniform\n";
-  }
-  return text;
+  return text + write_megatron_training(config_of(what, uniform));
 }
 
 } // namespace stagecraft

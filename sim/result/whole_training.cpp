@@ -9,10 +9,12 @@ namespace {
 
 constexpr double kSecondsOfHour = 3600, kSecondsOfDay = 24 * kSecondsOfHour;
 
-bool in_days(Seconds time) { return time.value > 2 * kDay; }
+bool in_days(Seconds time) { return time.value > 2 * kSecondsOfDay; }
 
 // In the unit of the whole training, without its name.
-std::string number_of(Seconds time, bool days) { return with_commas(time.value / (days ? kSecondsOfDay : kSecondsOfHour)); }
+std::string number_of(Seconds time, bool days) {
+  return with_commas(time.value / (days ? kSecondsOfDay : kSecondsOfHour));
+}
 
 // Three digits, thousands apart.
 std::string rounded(Dollars money) {

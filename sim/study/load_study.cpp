@@ -559,6 +559,8 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   take_framework(changed, folders);
   study.training = read_training(map, *model, purpose);
   study.training.config = std::move(config.name);
+  study.config_conflicts = std::move(config.conflicts);
+  study.framework_of_config = std::move(config.framework);
   std::move(config.unheeded.begin(), config.unheeded.end(), std::back_inserter(study.training.unheeded));
   count_micro_batches(study.training, static_cast<int>(study.platform.devices.size()));
   if (study.training.parallel) {

@@ -52,6 +52,8 @@ struct Study {
   std::shared_ptr<const ModelGraph> model;
   Platform platform;
   Training training;
+  std::vector<std::string> config_conflicts;     ///< sizes of the framework's file that are not the model's
+  std::string framework_of_config;               ///< the recipe that the file brings along; "": none, or one is named
   std::optional<Loader> loader;                  ///< none: data is always ready
   std::unique_ptr<const DeviceType> profiled_on; ///< device type of the model's profiles, where it is known
   std::unique_ptr<CostModel> cost;

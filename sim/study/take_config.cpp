@@ -42,6 +42,7 @@ TakenConfig take_config(yaml::Node& study, const ConfigContext& context) {
   if (config == nullptr) {
     return {};
   }
+  const Where config_where = config->where;
   auto [name, imported] = load_config(*config, context);
   yaml::Node own = *training;
   yaml::erase(own, {"config"});
@@ -58,7 +59,13 @@ TakenConfig take_config(yaml::Node& study, const ConfigContext& context) {
     yaml::set(study, "compare.schedules",
               {.kind = yaml::Node::Kind::scalar, .text = imported.schedule, .where = imported.schedule_where});
   }
-  return {std::move(name), std::move(imported.unheeded)};
+  const bool names_recipe = own.find("framework") != nullptr;
+  if (!names_recipe && !imported.framework.empty()) {
+    yaml::set(study, "training.framework",
+              {.kind = yaml::Node::Kind::scalar, .text = imported.framework, .where = config_where});
+  }
+  return {std::move(name), std::move(imported.unheeded), std::move(imported.conflicts),
+          names_recipe ? "" : std::move(imported.framework)};
 }
 
 FrameworkRecipe find_framework(const Folders& folders, const std::string& name, const Where& where) {

@@ -13,15 +13,17 @@
 
 namespace stagecraft {
 
-/// The file's name, and what it asks for that is not taken over.
+/// The file's name, what it asks for that is not taken over, sizes of it that the model has not, and the recipe of its
+/// framework where the study names none.
 struct TakenConfig {
   std::string name;
-  std::vector<std::string> unheeded;
+  std::vector<std::string> unheeded, conflicts;
+  std::string framework;
 };
 
 /// Puts what the file of `training.config` says in place of that key, and the schedule that it names where
-/// `compare.schedules` is not given. What the study says itself goes before it. Throws InputError as load_config()
-/// does.
+/// `compare.schedules` is not given, and the recipe of its framework where `training.framework` is not. What the study
+/// says itself goes before it. Throws InputError as load_config() does.
 TakenConfig take_config(yaml::Node& study, const ConfigContext& context);
 
 /// The value of `training.framework` that stands for no recipe.

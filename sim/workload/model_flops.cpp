@@ -18,19 +18,13 @@ double tokens_of(const ModelGraph& model) {
 Flops model_flops(const ModelGraph& model) {
   Flops sum;
   for (const Operator& op : model.operators) {
-    const Flops forward = product_flops(op).forward;
-    const Flops of_weights =
-        op.frozen > 0 ? op.backward_weight.flops : forward; // gradients of frozen ones are not needed
-    sum += (2 * forward + of_weights) / op.seen;
+    const Flops forward = product_flops(op);
+    const bool is_frozen = op.frozen > 0 && row_of(op.kind).matrix; // gradients of frozen ones are not needed
+    sum += 2 * forward + (is_frozen ? op.backward_weight.flops / op.seen : forward);
   }
   return sum;
 }
 
-ProductFlops product_flops(const Operator& op) {
-  if (!row_of(op.kind).matrix) {
-    return {};
-  }
-  return {op.forward.flops, op.backward_input.flops + op.backward_weight.flops};
-}
+Flops product_flops(const Operator& op) { return row_of(op.kind).matrix ? op.forward.flops / op.seen : Flops{}; }
 
 } // namespace stagecraft

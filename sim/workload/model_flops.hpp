@@ -15,11 +15,8 @@ double tokens_of(const ModelGraph& model);
 /// dense transformer: what runs again, and what a mask leaves out, makes no difference.
 Flops model_flops(const ModelGraph& model);
 
-/// FLOPs of one sample that the devices compute in an operator's products: in forward, and in both backward passes
-/// together, without what a mask leaves out. 0 for kernels that are no products.
-struct ProductFlops {
-  Flops forward, backward;
-};
-ProductFlops product_flops(const Operator& op);
+/// FLOPs of one sample in an operator's forward products, counted likewise: of an attention without its mask. 0 for
+/// kernels that are no products.
+Flops product_flops(const Operator& op);
 
 } // namespace stagecraft

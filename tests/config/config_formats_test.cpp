@@ -78,7 +78,8 @@ TEST_CASE("a row of NeMo is chosen by its cells", "[config]") {
   CHECK(value(read, "parallel.zero") == "1");
   CHECK(value(read, "micro_batch_size") == "1");
   CHECK(value(read, "global_batch") == "32");
-  CHECK(value(read, "gradient_precision").empty());
+  CHECK(value(read, "gradient_precision") == "bf16");
+  CHECK(read.framework == "nemo-2025");
   CHECK(read.schedule == "interleaved");
   CHECK(read.unheeded == std::vector<std::string>{"cuda_graphs 1"});
   const ImportedTraining fsdp = read_example({"nemo.csv", "nemo", "{system: B200}"});

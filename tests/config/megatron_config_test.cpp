@@ -28,7 +28,9 @@ TEST_CASE("Megatron-LM's arguments say a training", "[config]") {
   CHECK(value(read, "clip_gradients") == "true"); // its default
   CHECK(value(read, "recompute.modules") == "[\"core_attn\"]");
   CHECK(read.schedule == "interleaved");
-  CHECK(read.unheeded == std::vector<std::string>{"--hidden-size (the study's model says its dimensions)"});
+  CHECK(read.unheeded.empty());
+  CHECK(read.conflicts.empty());
+  CHECK(read.framework == "megatron-lm-2025");
   CHECK(value(read, "pipelined_exchange") == "true"); // --tp-comm-overlap
   const ImportedTraining alone = read_text(kBatch + "--tp-comm-overlap", "a.sh");
   CHECK(value(alone, "pipelined_exchange").empty());
@@ -44,6 +46,51 @@ TEST_CASE("layers of Megatron-LM that are spread unevenly are said as a layout",
   // Embedding and loss count as a layer each: fourteen, seven a stage.
   CHECK(layers("--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split") == "Et*6|t*6L");
   CHECK(layers("--pipeline-model-parallel-layout Ettt|t*9L") == "Et*3|t*9L");
+}
+
+// GPT-2 has 12 layers and heads, 768 features, 3072 between its products, sequences of 1024, 50257 words.
+TEST_CASE("sizes of a launch script that are not the model's are named with their place", "[config]") {
+  const auto conflicts = [](const std::string& more) { return read_text(kBatch + "\n" + more, "a.sh").conflicts; };
+  CHECK(conflicts("--num-layers 12 --hidden-size 768 --ffn-hidden-size 3072 --num-attention-heads 12 --kv-channels 64 "
+                  "--seq-length 1024 --max-position-embeddings 4096 --vocab-size 50257 --group-query-attention "
+                  "--num-query-groups 12")
+            .empty());
+  CHECK(conflicts("--hidden-size 4096 --num-layers 81 --num-experts 8") ==
+        std::vector<std::string>{"a.sh:2:33: --num-layers 81, but gpt2 has 12",
+                                 "a.sh:2:15: --hidden-size 4096, but gpt2 has 768",
+                                 "a.sh:2:50: --num-experts 8, but gpt2 has none"});
+  CHECK(conflicts("--seq-length 4096") ==
+        std::vector<std::string>{
+            "a.sh:2:14: --seq-length 4096, but sequences of gpt2 have 1024 tokens; --seq 4096 takes it"});
+}
+
+TEST_CASE("a variable that the file does not set is as the reference says otherwise", "[config]") {
+  const auto tensor = [](const std::string& before, const std::string& reference) {
+    return value(read_text(before + "\n" + kBatch + "--tensor-model-parallel-size " + reference, "a.sh"),
+                 "parallel.tensor");
+  };
+  CHECK(tensor("", "${SLURM_TP:-4}") == "4");
+  CHECK(tensor("TP=2", "${TP:-4}") == "2");
+  CHECK(tensor("TP=${TP:-4}", "$TP") == "4"); // as scripts take what their caller sets
+  CHECK(tensor("SIZE=2", "${TP:-$SIZE}") == "2");
+  CHECK_THAT(refusal("A=$A\n" + kBatch + "--tensor-model-parallel-size $A", "a.sh"),
+             Catch::Contains("refers to itself"));
+}
+
+TEST_CASE("an optimiser that is not counted says what is", "[config]") {
+  const ImportedTraining read = read_text(kBatch + "--optimizer muon", "a.sh");
+  CHECK(value(read, "optimizer") == "adam");
+  CHECK(read.unheeded ==
+        std::vector<std::string>{
+            "--optimizer muon (here it is Adam: two states of a parameter, and the time of its step)"});
+}
+
+// Real arguments that differ from known ones by a letter or two.
+TEST_CASE("arguments of Megatron-LM and of launchers are not taken for misspellings", "[config]") {
+  CHECK_NOTHROW(read_text("srun --nodes 4\n" + kBatch +
+                              "--fp4-recipe nvfp4 --fp4-param-gather --vocab-file v.json "
+                              "--master-addr a --node-rank 0 --min-lr 1 --lr 2",
+                          "a.sh"));
 }
 
 TEST_CASE("degrees of Megatron-LM that the model may not have yet are told as any other", "[config]") {
@@ -94,10 +141,11 @@ TEST_CASE("Megatron-Bridge's fields are Megatron-LM's arguments with underscores
   CHECK(value(read, "parallel.interleave").empty());
   CHECK(value(read, "micro_batch_size") == "2");
   CHECK(value(read, "recompute.first") == "2");
-  CHECK(value(read, "gradient_precision").empty()); // grad_reduce_in_fp32: false
+  CHECK(value(read, "gradient_precision") == "bf16"); // grad_reduce_in_fp32: false
   CHECK(value(read, "gradient_bucket") == "80000000 B");
   CHECK(read.schedule == "1f1b");
   CHECK(read.unheeded == std::vector<std::string>{"model.cuda_graph_impl"});
+  CHECK(read.framework == "megatron-bridge");
   const ImportedTraining eight = read_text("{train: {micro_batch_size: 1, global_batch_size: 8}, mixed_precision: "
                                            "bf16_with_fp8_current_scaling_mixed}",
                                            "b.json");

@@ -1,5 +1,6 @@
 // Configurations in studies: they run, a plan that does not fit says what would, and ours are written for frameworks.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/plan_format/plan_formats.hpp"
 #include "sim/plan_format/uniform_plan.hpp"
 #include "sim/study/planning/plan_scenario.hpp"
 #include "tests/config/configs.hpp"
@@ -41,6 +42,28 @@ TEST_CASE("the layout of every example runs in a study, under its schedule", "[c
   }
   CHECK(study_with("{config: megatron.sh}", "{strategies: [mesh], schedules: [gpipe]}").schedules.front().name() ==
         "gpipe");
+}
+
+TEST_CASE("a configuration brings its framework's recipe along", "[config]") {
+  const auto recipe = [](const std::string& training) {
+    const Study study = study_with(training);
+    return std::pair(study.training.framework, study.framework_of_config);
+  };
+  using Pair = std::pair<std::string, std::string>;
+  CHECK(recipe("{config: megatron.sh}") == Pair("megatron-lm-2025", "megatron-lm-2025"));
+  CHECK(recipe("{config: megatron-bridge.yaml}") == Pair("megatron-bridge", "megatron-bridge"));
+  CHECK(recipe("{config: torchtitan.toml}").first.starts_with("torchtitan"));
+  CHECK(recipe("{config: deepspeed.json}") == Pair("", ""));
+  CHECK(recipe("{config: maxtext.yml}") == Pair("", ""));
+  CHECK(recipe("{config: megatron.sh, framework: none}") == Pair("", ""));
+  CHECK(recipe("{config: megatron.sh, framework: nemo-2025}") == Pair("nemo-2025", ""));
+}
+
+// What a recipe says where a study is silent does not go before what a framework does where its file is silent.
+TEST_CASE("what a file leaves out is as its framework has it, not as the recipe", "[config]") {
+  const Study study = study_with("{config: megatron-bridge.yaml}");
+  CHECK(study.training.gradient_precision == Precision::bf16);
+  CHECK(study.training.parallel->sharding.gather == Gather::after_step);
 }
 
 TEST_CASE("a study's own number of ranks shares the layers of a configuration anew", "[config]") {
@@ -102,6 +125,101 @@ TEST_CASE("what is written for a framework says the same degrees", "[config]") {
       CHECK(value(again, key) == value(first, key));
     }
   }
+}
+
+// What a plan's file, read as a plan, does not say: how it is trained.
+std::string written_megatron(const std::string& training, const std::string& schedule, std::vector<std::string>& lost) {
+  const Study study = study_with(training);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  const Scenario scenario{.strategy = &find_by_name(strategies(), "mesh", "strategy", {}),
+                          .schedule = &find_by_name(schedules(), schedule, "schedule", {}),
+                          .micro_batches = study.training.micro_batches.front()};
+  const PlanResult planned = plan_scenario(memo, scenario).result;
+  REQUIRE(std::holds_alternative<Plan>(planned));
+  const PlanToWrite what{std::get<Plan>(planned), *study.model,           study.platform,
+                         study.training,          scenario.micro_batches, schedule};
+  const WrittenPlan plan = write_plan(find_by_name(plan_formats(), "megatron", "format", {}), what);
+  const Infeasible* why = std::get_if<Infeasible>(&plan);
+  INFO((why != nullptr ? why->reason : ""));
+  REQUIRE(why == nullptr);
+  lost = lost_in(std::get<std::string>(plan), "megatron", what);
+  return std::get<std::string>(plan);
+}
+
+TEST_CASE("what is written for Megatron-LM is the same training when it is read", "[config]") {
+  std::vector<std::string> lost;
+  for (const std::string config : {"megatron.sh", "megatron-bridge.yaml", "mlperf.sh"}) {
+    INFO(config);
+    const Study study = study_with("{config: " + config + "}");
+    const std::string text =
+        written_megatron("{config: " + config + "}", std::string(study.schedules.front().name()), lost);
+    INFO(text);
+    CHECK(lost == std::vector<std::string>{});
+    const ImportedTraining again = read_text(text, "again.sh");
+    const ImportedTraining first = read_text(read_file(kConfigs / config), config);
+    CHECK(again.schedule == first.schedule);
+    for (const char* key : {"global_batch", "precision", "gradient_precision", "gradient_bucket", "clip_gradients",
+                            "optimizer", "recompute", "fp8", "pipelined_exchange", "parallel.tensor", "parallel.zero",
+                            "parallel.gather", "parallel.sequence", "parallel.data"}) {
+      INFO(key);
+      CHECK((value(again, key) == value(first, key) || value(first, key).empty()));
+    }
+  }
+  const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, optimizer: adam, ";
+  for (const std::string more : {"recompute: {blocks: 1}", "recompute: {first: 2}", "recompute: full",
+                                 "recompute: {modules: [core_attn, mlp]}", "recompute: {kinds: [attention]}",
+                                 "fp8: delayed", "parallel: {zero: 3}", "parallel: {zero: 1, gather: before-use}",
+                                 "gradient_precision: fp32", "optimizer: sgd", "gradient_bucket: 80 MB"}) {
+    INFO(more);
+    std::string training = base + "gradient_bucket: none, ";
+    if (more.starts_with("optimizer") || more.starts_with("gradient_bucket")) {
+      training = "{global_batch: 64, micro_batches: 4, precision: bf16, ";
+    }
+    const std::string text = written_megatron(
+        training + more + (more.starts_with("parallel") ? "}" : ", parallel: {pipeline: 2}}"), "1f1b", lost);
+    INFO(text);
+    CHECK(lost == (more == "recompute: full" ? std::vector<std::string>{"recompute full (read back: blocks 6)"}
+                                             : std::vector<std::string>{}));
+  }
+  const std::string offloaded =
+      written_megatron(base + "offload: {optimizer: 1, gradients: true}, parallel: {zero: 1}}", "1f1b", lost);
+  CHECK_THAT(offloaded, Catch::Contains("# Megatron-LM has no argument for training.offload\n"));
+  CHECK(std::find(lost.begin(), lost.end(), "offload true (read back: false)") != lost.end());
+}
+
+TEST_CASE("what a configuration does not carry is named", "[config]") {
+  const auto lost = [](const std::string& format, const std::string& training) {
+    const Study study = study_with(training);
+    ScheduleCounts counts;
+    StudyMemo memo(study, counts);
+    const Scenario scenario{.strategy = &find_by_name(strategies(), "mesh", "strategy", {}),
+                            .schedule = &find_by_name(schedules(), "1f1b", "schedule", {}),
+                            .micro_batches = study.training.micro_batches.front()};
+    const PlanResult planned = plan_scenario(memo, scenario).result;
+    REQUIRE(std::holds_alternative<Plan>(planned));
+    const PlanToWrite what{std::get<Plan>(planned), *study.model,           study.platform,
+                           study.training,          scenario.micro_batches, "1f1b"};
+    const WrittenConfig config = write_config(find_by_name(config_formats(), format, "format", {}), what);
+    const std::string text = text_of(config);
+    INFO(text);
+    REQUIRE(std::holds_alternative<std::string>(config));
+    return lost_in(text, format, what);
+  };
+  const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, clip_gradients: true, ";
+  CHECK(lost("torchtitan",
+             base + "optimizer: adam, gradient_precision: fp32, recompute: {kinds: [normalization, elementwise]}, "
+                    "fp8: rowwise, parallel: {zero: 3}}")
+            .empty());
+  CHECK(lost("torchtitan", base + "optimizer: adam, recompute: {first: 6}, parallel: {zero: 3}}").empty());
+  CHECK(lost("torchtitan", base + "optimizer: adam, pipelined_exchange: true, gradient_precision: fp32, "
+                                  "parallel: {zero: 3, tensor: 2, sequence: true, tensor_rule: torchtitan}}")
+            .empty());
+  CHECK(lost("nemo", base + "optimizer: adam, recompute: {modules: [core_attn, mlp]}, gradient_precision: fp32, "
+                            "gradient_bucket: none, parallel: {zero: 1}}") ==
+        std::vector<std::string>{"gradient_precision fp32 (read back: bf16)",
+                                 "parallel.gather after-step (read back: before-use)",
+                                 "gradient_bucket none (read back: 76.29 MiB)"});
 }
 
 TEST_CASE("what is left to hosts and made smaller is written where a framework has it", "[config][offload]") {

@@ -511,8 +511,9 @@ TEST_CASE("a length of sequences may be given, up to what the model has learned"
   CHECK(read_text(kGpt2, {.sequence = 1024}).input_elements == 1024);
   CHECK_THAT(test::error_of([] { read_text(kGpt2, {.sequence = 1025}); }),
              Catch::StartsWith("f.json:15:18: n_positions: the sequence of 1025 is longer than the 1024 positions"));
-  CHECK_THAT(test::error_of([] { load_model(test::source_dir() / "workloads/gpt2.yaml", {.sequence = 5}); }),
-             Catch::Contains("files of the format 'yaml' say it themselves"));
+  CHECK(load_model(test::source_dir() / "workloads/gpt2.yaml", {.sequence = 5}).input_elements == 5);
+  CHECK_THAT(test::error_of([] { load_model(test::source_dir() / "workloads/vgg16.yaml", {.sequence = 5}); }),
+             Catch::Contains("a length of sequences is given, but a sample has the shape"));
 }
 
 TEST_CASE("keys that are not read are named", "[workload][hugging-face]") {

@@ -65,7 +65,7 @@ Findings check_plan(const CheckCommand& options) {
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
   const Plan plan = load_plan(options.file, options.plan_format, *study.model, study.platform);
-  Scenario scenario{.plan = &plan, .schedule = &given_schedule(options.schedule)};
+  Scenario scenario{.plan = &plan, .schedule = &given_schedule(options.schedule, study)};
   scenario.micro_batches = choose_micro_batches(memo, scenario);
   return {run_defects(memo, scenario), plan_notes(plan, *study.model, study.training)};
 }

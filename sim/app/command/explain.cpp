@@ -39,7 +39,7 @@ void add_flags(Flags& flags, ExplainCommand& options) {
   flags.add("--point", &options.point,
             "where MODEL is a file that `sweep` wrote: the point whose key begins so (default: the best)",
             {.name = "KEY"});
-  add_run_schedule_flag(flags, options.run.schedule, false);
+  add_run_schedule_flag(flags, options.run.schedule);
 }
 
 /// Names of what is explained, and the files that it was made from.

@@ -31,7 +31,8 @@ void add_flags(Flags& flags, ExportCommand& options) {
   add_setting_flags(flags, options.settings);
   add_plan_flags(flags, options.run);
   flags.add("--schedule", &options.run.schedule,
-            "the schedule of the pipeline, or under which the plan must fit into memory (default 1f1b)");
+            "the schedule of the pipeline, or under which the plan must fit into memory (default: that of "
+            "training.config, else 1f1b)");
   add_pipeline_flags(flags, options.real);
 }
 
@@ -64,9 +65,8 @@ ExitStatus export_shapes(const ExportCommand& options) {
 // Exports the run that backend gpu of `execute` would carry out.
 ExitStatus export_pipeline(const ExportCommand& options) {
   const pipeline::BackendRow& row = find_by_name(pipeline::backends(), "gpu", "backend", {"export", 0, 0});
-  RunOptions run = options.run;
-  run.schedule = run.schedule.empty() ? "1f1b" : run.schedule;
-  const PreparedRealRun ready = prepare_real_run(row, study_from(options), run, options.real, options.output.quiet);
+  const PreparedRealRun ready =
+      prepare_real_run(row, study_from(options), options.run, options.real, options.output.quiet);
   if (!ready.run().feasible) {
     remark("infeasible: " + ready.run().why_not + "\n");
     return kNothingFeasible;
@@ -85,6 +85,33 @@ const ConfigFormat* config_called(std::string_view name) {
   return nullptr;
 }
 
+// Names what of the training the written configuration does not carry.
+void remark_lost(const std::string& text, const ExportCommand& options, const PlanToWrite& what) {
+  if (options.output.quiet) {
+    return;
+  }
+  for (const std::string& lost : lost_in(text, options.format, what)) {
+    remark("note: " + options.format + " does not carry " + lost + "\n");
+  }
+}
+
+// Forms of plans, configurations that are written, and what else may be exported.
+const PlanFormat& plan_format_called(const std::string& name) {
+  for (const PlanFormat& format : plan_formats()) {
+    if (format.name == name) {
+      return format;
+    }
+  }
+  std::vector<std::string> known = names_of(plan_formats());
+  for (const ConfigFormat& format : config_formats()) {
+    if (format.write != nullptr) {
+      known.emplace_back(format.name);
+    }
+  }
+  known.insert(known.end(), {"shapes", "pipeline"});
+  throw InputError({"export", 0, 0}, unknown_name("format", name, known));
+}
+
 ExitStatus run(const ExportCommand& options) {
   if (options.format == "shapes") {
     return export_shapes(options);
@@ -93,13 +120,12 @@ ExitStatus run(const ExportCommand& options) {
     return export_pipeline(options);
   }
   const ConfigFormat* config = config_called(options.format);
-  const PlanFormat* format =
-      config != nullptr ? nullptr : &find_by_name(plan_formats(), options.format, "plan format", {"export", 0, 0});
+  const PlanFormat* format = config != nullptr ? nullptr : &plan_format_called(options.format);
   const Study study = study_from(options);
   const GivenPlan given = given_plan(options.run, study);
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  Scenario scenario{.schedule = &given_schedule(options.run.schedule)};
+  Scenario scenario{.schedule = &given_schedule(options.run.schedule, study)};
   given.put_into(scenario);
   scenario.micro_batches = choose_micro_batches(memo, scenario);
   const PlanResult planned = plan_scenario(memo, scenario).result;
@@ -111,14 +137,17 @@ ExitStatus run(const ExportCommand& options) {
   if (given.strategy == nullptr) {
     remark_note(plan_notes(given.plan, *study.model, study.training));
   }
-  const PlanToWrite to_write{std::get<Plan>(planned), *study.model, study.platform, study.training,
-                             scenario.micro_batches};
+  const PlanToWrite to_write{std::get<Plan>(planned), *study.model,           study.platform,
+                             study.training,          scenario.micro_batches, std::string(scenario.schedule->name)};
   const WrittenPlan written = config != nullptr ? write_config(*config, to_write) : write_plan(*format, to_write);
   if (const Infeasible* reason = std::get_if<Infeasible>(&written)) {
     remark("'" + options.format + "' cannot express the plan of " + name + ": " + reason->reason + "\n");
     return kNothingFeasible;
   }
   emit(options.output, std::get<std::string>(written));
+  if (config != nullptr || options.format == "megatron") {
+    remark_lost(std::get<std::string>(written), options, to_write);
+  }
   return kDone;
 }
 

@@ -62,7 +62,7 @@ ExitStatus run(const PlanCommand& options) {
   const Study& study = given.study;
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  Scenario scenario{.strategy = &strategy, .schedule = &given_schedule(options.schedule)};
+  Scenario scenario{.strategy = &strategy, .schedule = &given_schedule(options.schedule, study)};
   const int micro_batches = scenario.micro_batches = choose_micro_batches(memo, scenario);
   const Clock::time_point start = Clock::now();
   const PlanResult planned = plan_scenario(memo, scenario).result;
@@ -70,7 +70,7 @@ ExitStatus run(const PlanCommand& options) {
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
     Run infeasible;
     infeasible.strategy = options.strategy;
-    infeasible.schedule = given_schedule(options.schedule).name;
+    infeasible.schedule = given_schedule(options.schedule, study).name;
     infeasible.engine = study.engine->name;
     infeasible.micro_batches = micro_batches;
     infeasible.why_not = reason->reason;

@@ -85,7 +85,7 @@ const std::vector<Need>& needs() {
       {{"compare", "plan", "replay", "explain", "execute", "train"}, {"--platform", "--devices"}, "dgx-h100"},
       {{"plan"}, {"--strategy"}, "optimal"},
       {{"replay", "explain", "execute", "train"}, {"--strategy", "--plan"}, "optimal"},
-      {{"replay", "explain", "execute", "train"}, {"--schedule"}, "1f1b"},
+      {{"train"}, {"--schedule"}, "1f1b"},
   };
   return kNeeds;
 }

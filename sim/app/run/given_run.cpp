@@ -20,12 +20,14 @@ void add_plan_format_flag(Flags& flags, std::string& format) {
   flags.add("--plan-format", &format, "form of the plan file, where its content does not tell it", {.name = "NAME"});
 }
 
-void add_run_schedule_flag(Flags& flags, std::string& schedule, bool required) {
-  flags.add("--schedule", &schedule, "a name, see `list schedules`, or a file: .csv", {.required = required});
+void add_run_schedule_flag(Flags& flags, std::string& schedule) {
+  flags.add("--schedule", &schedule,
+            "a name, see `list schedules`, or a file: .csv (default: that of training.config, else 1f1b)");
 }
 
 void add_memory_schedule_flag(Flags& flags, std::string& schedule) {
-  flags.add("--schedule", &schedule, "the schedule under which the plan must fit into memory (default 1f1b)");
+  flags.add("--schedule", &schedule,
+            "the schedule under which the plan must fit into memory (default: that of training.config, else 1f1b)");
 }
 
 void GivenPlan::put_into(Scenario& scenario) const {
@@ -50,7 +52,12 @@ std::optional<ScheduleFile> given_orders(const std::string& name) {
   return read_schedule(read_file(name), name);
 }
 
-const ScheduleRow& given_schedule(const std::string& name) {
+const ScheduleRow& given_schedule(const std::string& name, const Study& study) {
+  const bool asked_by_config = !study.training.config.empty() && study.schedules.size() == 1 &&
+                               study.schedules.front().row != nullptr; // as take_config() has it
+  if (name.empty() && asked_by_config) {
+    return *study.schedules.front().row;
+  }
   return find_by_name(schedules(), name.empty() ? "1f1b" : name, "schedule", {"--schedule", 0, 0});
 }
 
@@ -74,7 +81,7 @@ Prepared replay_given(const RunOptions& options, const Study& study) {
   const GivenPlan given = given_plan(options, study);
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  Scenario scenario{.schedule = orders ? nullptr : &given_schedule(options.schedule),
+  Scenario scenario{.schedule = orders ? nullptr : &given_schedule(options.schedule, study),
                     .orders = orders ? &orders->schedule : nullptr};
   given.put_into(scenario);
   scenario.micro_batches = choose_micro_batches(memo, scenario);

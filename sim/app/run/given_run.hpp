@@ -20,7 +20,7 @@ struct RunOptions {
 void add_plan_flags(Flags& flags, RunOptions& options);
 void add_plan_format_flag(Flags& flags, std::string& format);
 /// --schedule of a run: a name or a file.
-void add_run_schedule_flag(Flags& flags, std::string& schedule, bool required = true);
+void add_run_schedule_flag(Flags& flags, std::string& schedule);
 /// --schedule of a plan: the schedule under which the plan must fit memory.
 void add_memory_schedule_flag(Flags& flags, std::string& schedule);
 
@@ -39,9 +39,9 @@ GivenPlan given_plan(const RunOptions& options, const Study& study);
 /// The orders of a schedule file, where `name` is one (.csv).
 std::optional<ScheduleFile> given_orders(const std::string& name);
 
-/// The schedule with this name; 1f1b where the name is empty, since a plan without a schedule follows the memory rules
-/// of 1f1b.
-const ScheduleRow& given_schedule(const std::string& name);
+/// The schedule with this name. Where the name is empty: the one that the framework's configuration asks for, or 1f1b,
+/// whose memory rules a plan without a schedule follows.
+const ScheduleRow& given_schedule(const std::string& name, const Study& study);
 
 /// Adds the files of --plan and --schedule to those that a study read.
 void add_given_files(const RunOptions& options, std::vector<std::string>& inputs);

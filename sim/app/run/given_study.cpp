@@ -46,7 +46,8 @@ void add_reading_flags(Flags& flags, ModelReading& options) {
   flags.add("--dim", &options.dimensions, "size of a symbolic dimension, as batch=8; may be repeated",
             {.name = "NAME=N"});
   flags.add("--cost-scale", &options.cost_scale, "multiply the costs of a file's edges by this", {.name = "X"});
-  flags.add("--seq", &options.sequence, "tokens of a sequence, for a config.json of Hugging Face",
+  flags.add("--seq", &options.sequence,
+            "tokens of a sequence, for a config.json of Hugging Face or a workload of tokens",
             {.name = "N", .check = whole_number(1, kMostSequence)});
   flags.add("--lora", &options.lora, "train adapters of this rank beside each block's products, and nothing else",
             {.name = "R", .check = whole_number(1, kMostLora)});
@@ -246,6 +247,14 @@ GivenStudy study_of(const yaml::Node& document, const std::string& file, const s
   for (const std::string& what : study.training.unheeded) {
     remark("note: " + (study.training.config.empty() ? "the study" : study.training.config) + " asks for " + what +
            ", which is not taken over\n");
+  }
+  for (const std::string& conflict : study.config_conflicts) {
+    remark("note: " + conflict + "\n");
+  }
+  if (!study.framework_of_config.empty()) {
+    remark("note: kernels and what the file leaves out are as in the recipe " + study.framework_of_config + " of " +
+           study.training.config +
+           "'s framework; --set training.framework=NAME takes another, none an ideal machine\n");
   }
   return {std::move(study), inputs_of(file, files)};
 }

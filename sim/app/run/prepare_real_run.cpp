@@ -74,7 +74,7 @@ PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_st
     }
     scenario.orders = &ready.orders->schedule;
   } else {
-    scenario.schedule = &find_by_name(schedules(), run.schedule, "schedule", {"--schedule", 0, 0});
+    scenario.schedule = &given_schedule(run.schedule, study);
   }
   ready.given = given_plan(run, study);
   ready.given.put_into(scenario);

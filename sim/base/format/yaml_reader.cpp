@@ -234,7 +234,8 @@ void read_events(std::string_view text, const std::string& file, YAML::EventHand
     Refuser refuser(file);
     parser.HandleNextDocument(refuser);
   } catch (const YAML::Exception& failure) {
-    throw InputError(where_of(file, failure.mark), "not valid YAML: " + without_half_letter(failure.msg));
+    const char* form = file.ends_with(".json") ? "not valid JSON: " : "not valid YAML: ";
+    throw InputError(where_of(file, failure.mark), form + without_half_letter(failure.msg));
   }
 }
 

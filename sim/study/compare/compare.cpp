@@ -322,6 +322,10 @@ ComparisonResult compare(StudyMemo& memo, const CompareOptions& options) {
   if (const std::string tight = tight_memory(study, result.comparison.runs.front()); !tight.empty()) {
     result.comparison.verdict.insert(result.comparison.verdict.begin() + 2, tight);
   }
+  if (!study.config_conflicts.empty()) {
+    result.comparison.verdict.push_back("The configuration is of another model: " + join(study.config_conflicts, "; ") +
+                                        ".");
+  }
   return result;
 }
 

@@ -33,7 +33,7 @@ std::vector<std::string> run_defects(StudyMemo& memo, const Scenario& scenario) 
   if (defects.empty()) { // the replay knows the true peak of memory
     const Prepared one = run_scenario(memo, scenario);
     if (one.graph) {
-      defects = memory_overflows(study.platform, *one.graph, one.run.metrics);
+      defects = overflows_of_stages(study.platform, plan, *one.graph, one.run.metrics);
     }
     if (defects.empty() && !one.run.feasible) {
       defects.push_back(one.run.why_not);

@@ -2,8 +2,10 @@
 #include "sim/study/measure/measure_graph.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "sim/base/count_of.hpp"
 #include "sim/timeline/steady.hpp"
 
 namespace stagecraft {
@@ -101,8 +103,16 @@ Metrics measure_analytic(const Study& study, const TaskGraph& graph) {
   return measure_graph(study, study.platform, graph, replay_analytic);
 }
 
-std::vector<std::string> memory_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {
-  std::vector<std::string> overflows;
+namespace {
+
+struct Overflow {
+  DeviceId device = 0;
+  Bytes excess;
+  std::string text;
+};
+
+std::vector<Overflow> find_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {
+  std::vector<Overflow> overflows;
   const std::span<const DeviceId> devices = graph.devices_in_use();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const Bytes have = graph.reserve.with(platform.type_of(devices[i]).memory, Bytes{0});
@@ -111,11 +121,46 @@ std::vector<std::string> memory_overflows(const Platform& platform, const TaskGr
       const TaskId task = metrics.peak_task[i];
       const Action action{graph.works[graph.work[task]].kind, graph.micro_batch[task],
                           graph.works[graph.work[task]].stage};
-      overflows.push_back("'" + platform.devices[devices[i]].name + "' overflows by " + to_text(need - have) + " at " +
-                          to_text(std::span(&action, 1)) + ": " + to_text(need) + " of " + to_text(have));
+      overflows.push_back({devices[i], need - have,
+                           "'" + platform.devices[devices[i]].name + "' overflows by " + to_text(need - have) + " at " +
+                               to_text(std::span(&action, 1)) + ": " + to_text(need) + " of " + to_text(have)});
     }
   }
   return overflows;
+}
+
+} // namespace
+
+std::vector<std::string> memory_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {
+  std::vector<std::string> texts;
+  for (Overflow& overflow : find_overflows(platform, graph, metrics)) {
+    texts.push_back(std::move(overflow.text));
+  }
+  return texts;
+}
+
+std::vector<std::string> overflows_of_stages(const Platform& platform, const Plan& plan, const TaskGraph& graph,
+                                             const Metrics& metrics) {
+  const auto stage_of = [&](DeviceId device) {
+    const auto has_it = [&](const Stage& stage) {
+      return std::find(stage.devices.begin(), stage.devices.end(), device) != stage.devices.end();
+    };
+    return std::find_if(plan.stages.begin(), plan.stages.end(), has_it) - plan.stages.begin();
+  };
+  std::map<std::ptrdiff_t, std::vector<Overflow>> of_stage; // stages of one set of devices count as the first of them
+  for (Overflow& overflow : find_overflows(platform, graph, metrics)) {
+    of_stage[stage_of(overflow.device)].push_back(std::move(overflow));
+  }
+  std::vector<std::string> texts;
+  for (auto& [stage, overflows] : of_stage) {
+    const auto worst = std::max_element(overflows.begin(), overflows.end(),
+                                        [](const Overflow& a, const Overflow& b) { return a.excess < b.excess; });
+    const std::size_t others = overflows.size() - 1;
+    texts.push_back(std::move(worst->text) + (others > 0 ? ", the most of " + count_of(overflows.size(), "device") +
+                                                               " of stage " + std::to_string(stage) + " that overflow"
+                                                         : ""));
+  }
+  return texts;
 }
 
 Evaluation evaluation_of(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {

@@ -45,6 +45,9 @@ Metrics measure_analytic(const Study& study, const TaskGraph& graph);
 
 /// Which devices overflow, at which task and by how much.
 std::vector<std::string> memory_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics);
+/// The same with a line for each stage of the plan: the device that overflows most, and how many others do.
+std::vector<std::string> overflows_of_stages(const Platform& platform, const Plan& plan, const TaskGraph& graph,
+                                             const Metrics& metrics);
 
 /// What planners are told of the figures; where memory overflows, which device is the first to do so.
 Evaluation evaluation_of(const Platform& platform, const TaskGraph& graph, const Metrics& metrics);

@@ -76,13 +76,14 @@ void add_rates(const Study& study, Run& run) {
   run.cost_per_million_samples = run.metrics.cost * (kMillion / batch);
 }
 
-// FLOPs that the devices compute for a sample, recomputation included.
-Flops computed_flops(const ModelGraph& model, const Plan& plan) {
+// FLOPs of the products that run forward again for a sample, counted as those of the model are.
+Flops recomputed_flops(const ModelGraph& model, const Plan& plan) {
   Flops sum;
   for (const Stage& stage : plan.stages) {
     for (const OperatorId op : stage.operators) {
-      const ProductFlops flops = product_flops(model.operators[op]);
-      sum += flops.forward + flops.backward + (stage.recomputes(op) ? flops.forward : Flops{0});
+      if (stage.recomputes(op)) {
+        sum += product_flops(model.operators[op]);
+      }
     }
   }
   return sum;
@@ -101,8 +102,9 @@ void add_flops_utilization(const Study& study, const TaskGraph& graph, const Pla
   const Flops could = peak * run.metrics.iteration;
   if (could.value > 0) {
     const double batch = study.training.global_batch;
-    run.mfu = model_flops(*study.model) * batch / could;
-    run.hfu = computed_flops(*study.model, plan) * batch / could;
+    const Flops of_model = model_flops(*study.model);
+    run.mfu = of_model * batch / could;
+    run.hfu = (of_model + recomputed_flops(*study.model, plan)) * batch / could;
   }
 }
 

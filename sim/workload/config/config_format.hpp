@@ -23,6 +23,8 @@ struct ImportedTraining {
   std::vector<std::string> unheeded;
   std::string schedule;
   Where schedule_where;
+  std::vector<std::string> conflicts{}; ///< sizes of the file that are not the model's, each with its place
+  std::string framework{};              ///< the recipe of the file's framework; "": there is none
 };
 
 /// What a configuration is for: files leave to the run how many devices there are and how many layers.
@@ -57,7 +59,8 @@ struct ConfigToWrite {
   Mesh mesh;
   PipelineLayout layers; ///< of each stage; stage i is on rank i mod mesh.pipeline
   int micro_batches = 1;
-  Recompute recompute = Recompute::none; ///< none or full
+  Recompute recompute = Recompute::none; ///< selective: as the training says
+  std::string schedule{};                ///< "": not known
 };
 using WrittenConfig = std::variant<std::string, Infeasible>;
 

@@ -119,8 +119,7 @@ private:
 
   // The batch that its other two numbers make on all replicas.
   long long batch_of(const yaml::Node& size, const yaml::Node* steps) const {
-    const int replicas =
-        draft_.replicas_beside(tensor_, "tensor_parallel.autotp_size " + std::to_string(tensor_), tensor_where_);
+    const int replicas = draft_.replicas_beside({{"tensor_parallel.autotp_size", tensor_, tensor_where_}});
     const long long each = yaml::integer(size, "train_micro_batch_size_per_gpu", 1, kMostSamples);
     const int count = steps != nullptr ? yaml::integer(*steps, "gradient_accumulation_steps", 1, kMostSamples) : 1;
     if (each * count > kMostSamples / replicas) {
@@ -166,7 +165,7 @@ private:
     const auto row = std::find_if(kOptimizerNames.begin(), kOptimizerNames.end(),
                                   [&](const OptimizerName& known) { return known.name == lower; });
     if (row == kOptimizerNames.end()) {
-      draft_.leave("optimizer " + excerpt(name));
+      draft_.other_optimizer("optimizer", name, names_of(kOptimizerNames), optimizer.where("type"));
       return;
     }
     std::string known(row->optimizer);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/base/count_of.hpp"
+#include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/training_draft.hpp"
@@ -89,7 +90,8 @@ public:
     read_policy();
     read_optimizer();
     if (const yaml::Node* length = leaves_.find("", "max_target_length")) {
-      draft_.sequence_length("max_target_length", yaml::integer(*length, "max_target_length", 1, kMostConfigSamples));
+      draft_.sequence_length("max_target_length", yaml::integer(*length, "max_target_length", 1, kMostConfigSamples),
+                             length->where);
     }
     list_others();
     return draft_.take();
@@ -288,6 +290,10 @@ private:
     if (row != kQuantizations.end() && type != "float32") {
       draft_.set("fp8", std::string(row->fp8), leaves_.where("", "quantization"));
     } else if (!name.empty() && lower_case(name) != "none") {
+      if (const std::string meant = misspelt(name, names_of(kQuantizations)); !meant.empty()) {
+        throw InputError(leaves_.where("", "quantization"),
+                         "unknown quantization '" + excerpt(name) + "'; did you mean '" + meant + "'?");
+      }
       draft_.leave("quantization " + excerpt(name));
     }
   }
@@ -320,7 +326,7 @@ private:
     if (name == "adamw" || name == "adam_pax" || name == "sgd") {
       draft_.set("optimizer", name == "sgd" ? "sgd" : "adam", leaves_.where("", "opt_type"));
     } else {
-      draft_.leave("opt_type " + excerpt(name));
+      draft_.other_optimizer("opt_type", name, {"adamw", "adam_pax", "sgd"}, leaves_.where("", "opt_type"));
     }
     draft_.set("clip_gradients", leaves_.number("", "gradient_clipping_threshold", 1) > 0 ? "true" : "false",
                leaves_.where("", "gradient_clipping_threshold"));
@@ -343,8 +349,11 @@ private:
     if (!dimensions.empty()) {
       draft_.leave(join(dimensions) + " (the study's model says its dimensions)");
     }
+    constexpr std::array<std::string_view, 1> kOfCheckpoints = {"mtc_data_parallelism"};
+    leaves_.ignore("", kOfCheckpoints);
     leaves_.refuse_unknown("key of MaxText",
                            [](const ConfigLeaf& leaf) { return leaf.name.ends_with("_parallelism"); });
+    leaves_.refuse_misspelt("key of MaxText");
   }
 
   ConfigLeaves leaves_;

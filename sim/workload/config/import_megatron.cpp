@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "sim/base/named_table.hpp"
 #include "sim/workload/config/megatron_training.hpp"
 
 namespace stagecraft {
@@ -16,18 +15,16 @@ bool is_in(std::span<const std::string_view> names, std::string_view name) {
 
 ImportedTraining import_megatron(const ConfigSource& source, const ConfigContext& context) {
   const MegatronArguments arguments(source.text, source.file);
-  std::vector<std::string> unheeded, dimensions;
+  std::vector<std::string> unheeded;
   for (const std::string& name : arguments.others()) {
     if (is_in(unheeded_megatron_flags(), name)) {
       unheeded.push_back("--" + name);
-    } else if (is_in(megatron_dimensions(), name)) {
-      dimensions.push_back("--" + name);
     }
   }
-  if (!dimensions.empty()) {
-    unheeded.push_back(join(dimensions) + " (the study's model says its dimensions)");
-  }
-  return megatron_training(arguments, std::move(unheeded), context, "allgather"); // moe_token_dispatcher_type
+  ImportedTraining read =
+      megatron_training(arguments, std::move(unheeded), context, "allgather"); // moe_token_dispatcher_type
+  read.framework = "megatron-lm-2025";
+  return read;
 }
 
 } // namespace stagecraft

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_training.hpp"
@@ -26,6 +27,10 @@ constexpr std::array kAliases = {
     Alias{"cpu_offloading", "cpu-offloading-num-layers"},
     Alias{"distribute_saved_activations", "distribute-saved-activations"},
 };
+
+// Real fields whose names are as near to one that is read as a misspelling of it.
+constexpr std::array<std::string_view, 6> kNearFields = {
+    "fp4_param", "fp4_param_gather", "fp4_recipe", "delayed_wgrad_compute", "nodes", "num_labels"};
 
 struct PrecisionName {
   std::string_view name, flag, fp8;        // fp8: the recipe, "" where products are of 16 bits
@@ -59,10 +64,10 @@ public:
     for (const ConfigLeaf* leaf : leaves_.left()) {
       take(*leaf);
     }
-    if (!dimensions_.empty()) {
-      unheeded_.push_back(join(dimensions_) + " (the study's model says its dimensions)");
-    }
-    return megatron_training(MegatronArguments(settings_, 0, document_.where), std::move(unheeded_), context_);
+    ImportedTraining read =
+        megatron_training(MegatronArguments(settings_, 0, document_.where), std::move(unheeded_), context_);
+    read.framework = "megatron-bridge";
+    return read;
   }
 
 private:
@@ -128,16 +133,33 @@ private:
       return std::find(names.begin(), names.end(), flag) != names.end();
     };
     if (is_in(megatron_dimensions())) {
-      dimensions_.push_back(path_of(leaf));
-    } else if (is_in(unheeded_megatron_flags()) && !is_off(*leaf.value)) {
+      return;
+    }
+    if (is_in(unheeded_megatron_flags()) && !is_off(*leaf.value)) {
       unheeded_.push_back(path_of(leaf));
     } else if (leaf.name.find("parallel_size") != std::string::npos || leaf.name.ends_with("batch_size")) {
-      std::vector<std::string> names = megatron_flags();
-      for (std::string& name : names) {
-        std::replace(name.begin(), name.end(), '-', '_');
-      }
-      throw InputError(leaf.where, unknown_name("field of Megatron-Bridge", leaf.name, names));
+      throw InputError(leaf.where, unknown_name("field of Megatron-Bridge", leaf.name, known_fields()));
+    } else if (const std::string meant = misspelt(leaf.name, known_fields()); !meant.empty()) {
+      throw InputError(leaf.where,
+                       "unknown field of Megatron-Bridge '" + excerpt(leaf.name) + "'; did you mean '" + meant + "'?");
     }
+  }
+
+  // Fields that are read, and those whose names are as near to one of them as a misspelling.
+  static std::vector<std::string> known_fields() {
+    std::vector<std::string> names = megatron_flags();
+    for (const auto more : {unheeded_megatron_flags(), megatron_dimensions()}) {
+      names.insert(names.end(), more.begin(), more.end());
+    }
+    for (std::string& name : names) {
+      std::replace(name.begin(), name.end(), '-', '_');
+    }
+    for (const Alias& alias : kAliases) {
+      names.emplace_back(alias.name);
+    }
+    names.insert(names.end(), {"grad_reduce_in_fp32", "mixed_precision"});
+    names.insert(names.end(), kNearFields.begin(), kNearFields.end());
+    return names;
   }
 
   static std::string joined(const yaml::Node& list) {
@@ -160,7 +182,7 @@ private:
   ConfigLeaves leaves_;
   const ConfigContext& context_;
   std::vector<MegatronSetting> settings_;
-  std::vector<std::string> unheeded_, dimensions_;
+  std::vector<std::string> unheeded_;
 };
 
 } // namespace

@@ -257,7 +257,9 @@ private:
 } // namespace
 
 ImportedTraining import_nemo(const ConfigSource& source, const ConfigContext& context) {
-  return Row(source, context).read();
+  ImportedTraining read = Row(source, context).read();
+  read.framework = "nemo-2025";
+  return read;
 }
 
 } // namespace stagecraft

@@ -5,6 +5,7 @@
 
 #include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
+#include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/training_draft.hpp"
@@ -73,6 +74,10 @@ public:
       : leaves_(document, "TorchTitan's configuration"), draft_(context, document.where) {}
 
   ImportedTraining read() {
+    std::vector<std::string> sections = {"training", "parallelism", "activation_checkpoint", "model", "optimizer",
+                                         "compile",  "float8"};
+    sections.insert(sections.end(), kHarmlessSections.begin(), kHarmlessSections.end());
+    leaves_.refuse_misspelt_sections(sections);
     read_degrees();
     read_sharing();
     read_schedule();
@@ -119,12 +124,14 @@ private:
     }
     const bool is_left = shard_ < 0;
     if (is_left) {
-      shard_ = draft_.replicas_beside(1LL * tensor_ * pipeline_ * context_ * replicate_,
-                                      "tensor_parallel_degree " + std::to_string(tensor_) +
-                                          " x pipeline_parallel_degree " + std::to_string(pipeline_) +
-                                          " x context_parallel_degree " + std::to_string(context_) +
-                                          " x data_parallel_replicate_degree " + std::to_string(replicate_),
-                                      where_of(tensor_ > 1 ? "tensor_parallel_degree" : "pipeline_parallel_degree"));
+      std::vector<NamedDegree> degrees;
+      for (const auto& [name, degree] : {std::pair{"tensor_parallel_degree", tensor_},
+                                         {"pipeline_parallel_degree", pipeline_},
+                                         {"context_parallel_degree", context_},
+                                         {"data_parallel_replicate_degree", replicate_}}) {
+        degrees.push_back({name, degree, where_of(name)});
+      }
+      shard_ = draft_.replicas_beside(degrees);
     }
     if (!is_left || replicate_ > 1) {
       draft_.set("parallel.data", 1LL * replicate_ * shard_,
@@ -353,7 +360,7 @@ private:
     constexpr int kUsualLength = 2048;
     const int tokens = leaves_.integer(kTraining, length, 1, kMostConfigSamples, kUsualLength);
     if (leaves_.find(kTraining, length) != nullptr) {
-      draft_.sequence_length(length, tokens);
+      draft_.sequence_length(length, tokens, leaves_.where(kTraining, length));
     }
     const long long replicas = 1LL * replicate_ * shard_;
     if (by_tokens) {
@@ -419,12 +426,14 @@ private:
     if (type == "bfloat16") {
       draft_.leave(
           "training.dtype bfloat16 for weights and states of the optimiser (here they are of single precision)");
-    } else if (half && shards && reduce == "float32") {
-      draft_.set("gradient_precision", "fp32", leaves_.where(kTraining, "mixed_precision_reduce"));
     } else if (!half && param == "bfloat16") {
       draft_.leave(
           "training.mixed_precision_param bfloat16 (which TorchTitan applies only where data_parallel_shard_degree "
           "or context_parallel_degree is above 1)");
+    }
+    if (half) {
+      const bool single = type != "bfloat16" && shards && reduce == "float32";
+      draft_.set("gradient_precision", single ? "fp32" : "bf16", leaves_.where(kTraining, "mixed_precision_reduce"));
     }
     read_fp8(half);
   }
@@ -456,6 +465,7 @@ private:
              });
     };
     const bool float8 = converts("float8"), mx = converts("mx");
+    check_converters(converters);
     const std::string recipe = leaves_.text("float8", "recipe_name", "");
     const std::string of_mx = leaves_.text("mx", "recipe_name", "");
     constexpr std::array<std::string_view, 8> kHarmlessFp8 = {"filter_fqns",
@@ -489,6 +499,21 @@ private:
       draft_.set("fp8", "mxfp8", where);
     } else if (float8 || mx) {
       draft_.leave((float8 ? "float8.recipe_name " + excerpt(recipe) : "mx.recipe_name " + excerpt(of_mx)));
+    }
+  }
+
+  // Others than those of float8 and mx are listed, and their misspellings refused.
+  void check_converters(const yaml::Node* converters) {
+    const std::size_t count = converters != nullptr ? converters->items.size() : 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const yaml::Node& one = converters->items[i];
+      const std::string name = one.text.substr(one.text.rfind('.') + 1);
+      if (const std::string meant = misspelt(name, {"float8"}); !meant.empty()) {
+        throw InputError(one.where, "unknown converter '" + excerpt(one.text) + "'; did you mean '" + meant + "'?");
+      }
+      if (name != "float8" && name != "mx") {
+        draft_.leave("model.converters " + excerpt(one.text));
+      }
     }
   }
 
@@ -535,7 +560,7 @@ private:
     if (lower_case(name) == "adam" || lower_case(name) == "adamw") {
       draft_.set("optimizer", "adam", leaves_.where("optimizer", "name"));
     } else {
-      draft_.leave("optimizer " + excerpt(name));
+      draft_.other_optimizer("optimizer.name", name, {"Adam", "AdamW"}, leaves_.where("optimizer", "name"));
     }
     const bool in_backward = leaves_.boolean("optimizer", "early_step_in_backward", false);
     if (in_backward) {
@@ -560,12 +585,11 @@ private:
         draft_.leave(std::string(kParallelism) + "." + std::string(name));
       }
     }
-    if (compiles()) {
-      draft_.leave("compile.enable");
-    }
+    draft_.framework(compiles() ? "torchtitan" : "torchtitan-eager"); // the recipe is what compiling changes
     leaves_.refuse_unknown("key of [parallelism]", [](const ConfigLeaf& leaf) {
       return leaf.section == kParallelism || leaf.name.ends_with("_degree") || leaf.name.ends_with("batch_size");
     });
+    leaves_.refuse_misspelt("key of TorchTitan");
     for (const ConfigLeaf* leaf : leaves_.left()) {
       if (!is_off(*leaf->value)) {
         draft_.leave(path_of(*leaf));

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
 
+#include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/workload/config/megatron_training.hpp"
 
 namespace stagecraft {
 namespace {
@@ -147,10 +151,25 @@ constexpr std::array kFlags = {
     MegatronFlag{"moe-enable-deepep", false}, // the only backend that there was
     MegatronFlag{"moe-flex-dispatcher-backend", true},
     MegatronFlag{"microbatch-group-size-per-virtual-pipeline-stage", true},
+    MegatronFlag{"cp-comm-type", true},
+    MegatronFlag{"hierarchical-context-parallel-sizes", true},
+    MegatronFlag{"hidden-size", true},
+    MegatronFlag{"ffn-hidden-size", true},
+    MegatronFlag{"num-attention-heads", true},
+    MegatronFlag{"num-query-groups", true},
+    MegatronFlag{"kv-channels", true},
+    MegatronFlag{"num-experts", true},
+    MegatronFlag{"moe-router-topk", true},
+    MegatronFlag{"moe-ffn-hidden-size", true},
+    MegatronFlag{"vocab-size", true},
 };
 
+// Real arguments, of Megatron-LM or of launchers, whose names are as near to one above as a misspelling of it.
+constexpr std::array<std::string_view, 8> kNearOthers = {
+    "fp4-recipe", "fp4-param-gather", "fp4-param", "vocab-file", "nodes", "node", "nnode", "fp8-param"};
+
 // Arguments that place no layer but change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 18> kBesidePlans = {"use-distributed-optimizer",
+constexpr std::array<std::string_view, 17> kBesidePlans = {"use-distributed-optimizer",
                                                            "overlap-grad-reduce",
                                                            "overlap-param-gather",
                                                            "overlap-p2p-communication-warmup-flush",
@@ -161,7 +180,6 @@ constexpr std::array<std::string_view, 18> kBesidePlans = {"use-distributed-opti
                                                            "use-megatron-fsdp",
                                                            "cpu-offloading-num-layers",
                                                            "optimizer-cpu-offload",
-                                                           "recompute-modules",
                                                            "distribute-saved-activations",
                                                            "fp16",
                                                            "bf16",
@@ -186,6 +204,17 @@ bool places_layers(const std::string& name) {
          name.find("pipeline-num") != std::string::npos || name.find("pipeline-split") != std::string::npos ||
          name.find("parallel-size") != std::string::npos || name == "num-layer" || name == "encoder-num-layers" ||
          name == "decoder-num-layers";
+}
+
+// The argument that the name of an unknown one misspells, or "".
+std::string misspelt_flag(const std::string& name) {
+  std::vector<std::string> known = names_of(kFlags);
+  for (const auto names :
+       {unheeded_megatron_flags(), megatron_dimensions(), std::span<const std::string_view>(kBesidePlans),
+        std::span<const std::string_view>(kNearOthers)}) {
+    known.insert(known.end(), names.begin(), names.end());
+  }
+  return misspelt(name, known);
 }
 
 // As errors name them: those that an unknown one may mean.
@@ -221,6 +250,8 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
       remember_variable(words[i]);
     } else if (const MegatronFlag* flag = find_megatron_flag(name)) {
       add(*flag, words, i);
+    } else if (const std::string meant = misspelt_flag(name); !meant.empty()) {
+      throw InputError(words[i].where, "unknown argument '--" + excerpt(name) + "'; did you mean '--" + meant + "'?");
     } else if (places_layers(name)) {
       throw InputError(words[i].where, unknown_name("argument", "--" + name, written_flags()));
     } else {
@@ -305,20 +336,48 @@ void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWor
   }
 }
 
-// "$NAME" becomes the variable's value, whose own reference is followed too.
+namespace {
+
+/// "$NAME", "${NAME}" or "${NAME:-OTHERWISE}".
+struct Reference {
+  std::string name;
+  std::optional<std::string> otherwise; ///< where the variable is not set
+};
+
+Reference reference_in(const std::string& text) {
+  if (!text.starts_with("${") || !text.ends_with('}')) {
+    return {text.substr(1), {}};
+  }
+  const std::string inside = text.substr(2, text.size() - 3);
+  for (const std::string_view sign : {":-", ":=", "-", "="}) {
+    if (const std::size_t at = inside.find(sign); at != std::string::npos) {
+      return {inside.substr(0, at), inside.substr(at + sign.size())};
+    }
+  }
+  return {inside, {}};
+}
+
+} // namespace
+
+// A reference becomes the variable's value, whose own reference is followed too; what the file does not set, or sets by
+// itself, is as the reference says otherwise.
 void MegatronArguments::resolve(ShellWord& value) const {
-  for (std::size_t followed = 0; value.text.starts_with('$'); ++followed) {
-    std::string name = value.text.substr(1);
-    name = name.starts_with('{') && name.ends_with('}') ? name.substr(1, name.size() - 2) : name;
-    const auto found = variables_.find(name);
-    if (found == variables_.end()) {
+  std::set<std::string> followed;
+  while (value.text.starts_with('$')) {
+    const Reference reference = reference_in(value.text);
+    const auto found = variables_.find(reference.name);
+    const bool again = !followed.insert(reference.name).second;
+    if (reference.otherwise && (found == variables_.end() || found->second.text.empty() || again)) {
+      value.text = *reference.otherwise;
+    } else if (found == variables_.end()) {
       throw InputError(value.where, "the variable '" + excerpt(value.text) + "' is not set in this file; " +
                                         "allowed: a value, or NAME=value before it");
+    } else if (again) {
+      throw InputError(found->second.where,
+                       "the variable '" + excerpt(reference.name) + "' refers to itself; allowed: a value");
+    } else {
+      value.text = found->second.text;
     }
-    if (followed > variables_.size()) {
-      throw InputError(found->second.where, "the variable '" + excerpt(name) + "' refers to itself; allowed: a value");
-    }
-    value.text = found->second.text;
   }
 }
 

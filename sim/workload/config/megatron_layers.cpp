@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/base/divisors.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace stagecraft {
@@ -50,9 +52,12 @@ int chunks_of(const MegatronArguments& arguments, const Spread& spread, int rank
   }
   const long long at_once = static_cast<long long>(ranks) * per_stage; // layers of one virtual stage of every rank
   if (spread.all() % at_once != 0) {
+    const int of_rank = spread.all() / ranks;
     throw InputError(arguments.where("num-layers-per-virtual-pipeline-stage"),
                      "virtual stages of " + std::to_string(per_stage) + " layers do not divide " +
-                         std::to_string(spread.all()) + " layers on " + std::to_string(ranks) + " ranks");
+                         std::to_string(spread.all()) + " layers on " + std::to_string(ranks) + " ranks; " +
+                         (spread.all() % ranks == 0 ? "nearest that do: " + nearest_divisors(of_rank, per_stage)
+                                                    : "allowed: --pipeline-model-parallel-layout"));
   }
   return static_cast<int>(spread.all() / at_once);
 }
@@ -128,22 +133,41 @@ bool places_unevenly(const MegatronArguments& arguments) {
          arguments.has("account-for-loss-in-pipeline-split");
 }
 
+namespace {
+
+// "core_attn mlp", or with commas or slashes between them as other tools have it.
+std::vector<std::string> modules_of(const MegatronArguments& arguments) {
+  const std::string given =
+      arguments.has("recompute-modules") ? arguments.text("recompute-modules") : std::string("core_attn");
+  std::vector<std::string> modules;
+  for (std::size_t begin = 0; begin < given.size();) {
+    const std::size_t end = std::min(given.find_first_of(" /,", begin), given.size());
+    if (end > begin) {
+      modules.push_back(given.substr(begin, end - begin));
+    }
+    begin = end + 1;
+  }
+  return modules;
+}
+
+} // namespace
+
 MegatronRecompute read_megatron_recompute(const MegatronArguments& arguments) {
   const std::string granularity = arguments.text("recompute-granularity");
   const std::string method = arguments.text("recompute-method");
   if (!granularity.empty() && granularity != "full" && granularity != "selective") {
     throw InputError(arguments.where("recompute-granularity"),
-                     "unknown granularity '" + excerpt(granularity) + "'; known: full, selective");
+                     unknown_name("granularity", granularity, {"full", "selective"}));
   }
   if (!method.empty() && method != "uniform" && method != "block") {
-    throw InputError(arguments.where("recompute-method"),
-                     "unknown method '" + excerpt(method) + "'; known: uniform, block");
+    throw InputError(arguments.where("recompute-method"), unknown_name("method", method, {"uniform", "block"}));
   }
   MegatronRecompute asked;
   asked.layers = arguments.integer("recompute-num-layers", 1, kMostDegree, 1);
   asked.full = granularity == "full";
   asked.selective = granularity == "selective" || (!asked.full && arguments.has("recompute-activations"));
   asked.first_ones = asked.full && method == "block";
+  asked.modules = modules_of(arguments);
   if (asked.first_ones && !arguments.has("recompute-num-layers")) {
     throw InputError(arguments.where("recompute-method"), "does not say how many layers of each stage run again; "
                                                           "needed: --recompute-num-layers N");

@@ -19,6 +19,7 @@ struct MegatronRecompute {
   bool full = false, selective = false;
   bool first_ones = false; ///< full: only the first `layers` of each stage, else all of them, `layers` at a time
   int layers = 1;
+  std::vector<std::string> modules{}; ///< selective: those named, core_attn where none is
 };
 /// InputError for names that Megatron-LM does not know.
 MegatronRecompute read_megatron_recompute(const MegatronArguments& arguments);

@@ -6,6 +6,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_layers.hpp"
+#include "sim/workload/config/model_sizes.hpp"
 #include "sim/workload/config/training_draft.hpp"
 
 namespace stagecraft {
@@ -28,10 +29,9 @@ constexpr std::array<std::string_view, 16> kUnheededFlags = {"overlap-p2p-commun
                                                              "rampup-batch-size",
                                                              "overlap-param-gather-with-optimizer-step"};
 
-constexpr std::array<std::string_view, 12> kDimensionFlags = {
-    "hidden-size", "ffn-hidden-size",  "num-attention-heads", "group-query-attention", "num-query-groups",
-    "kv-channels", "num-experts",      "moe-router-topk",     "moe-ffn-hidden-size",   "max-position-embeddings",
-    "vocab-size",  "padded-vocab-size"};
+// Beside those that read_sizes() holds against the model's: they follow from these, or change nothing.
+constexpr std::array<std::string_view, 3> kDimensionFlags = {"group-query-attention", "max-position-embeddings",
+                                                             "padded-vocab-size"};
 
 class Reading {
 public:
@@ -46,9 +46,7 @@ public:
     read_layers();
     read_recompute();
     read_optimizer();
-    if (given_.has("seq-length")) {
-      draft_.sequence_length(given_.written("seq-length"), given_.integer("seq-length", 1, kMostConfigSamples, 1));
-    }
+    read_sizes();
     for (std::string& what : unheeded) {
       draft_.leave(std::move(what));
     }
@@ -56,6 +54,15 @@ public:
   }
 
 private:
+  // The value of an argument that names one of a few things. InputError naming the nearest.
+  std::string choice(const char* flag, std::string_view what, const std::vector<std::string>& known) const {
+    std::string given = given_.text(flag);
+    if (std::find(known.begin(), known.end(), given) == known.end()) {
+      throw InputError(given_.where(flag), unknown_name(what, given, known));
+    }
+    return given;
+  }
+
   int degree(const char* flag, const char* key) {
     const int degree = given_.integer(flag, 1, kMostConfigDegree, 1);
     draft_.degree(key, degree, given_.where(flag));
@@ -70,8 +77,13 @@ private:
   void read_dispatcher() {
     const char* type = "moe-token-dispatcher-type";
     const std::string name = given_.has(type) ? given_.text(type) : std::string(usual_dispatcher_);
+    if (given_.has(type)) {
+      choice(type, "token dispatcher", {"allgather", "alltoall", "flex", "alltoall_seq"});
+    }
     const std::string backend =
-        given_.has("moe-flex-dispatcher-backend") ? given_.text("moe-flex-dispatcher-backend") : "deepep";
+        given_.has("moe-flex-dispatcher-backend")
+            ? choice("moe-flex-dispatcher-backend", "backend of flex", {"deepep", "hybridep", "ncclep"})
+            : "deepep";
     if (name == "alltoall" || name == "allgather") {
       draft_.set("token_dispatcher", name, given_.where(type));
     } else if (name == "flex" && backend == "deepep") {
@@ -92,6 +104,33 @@ private:
     }
   }
 
+  // The model's own sizes, which a launch script repeats.
+  void read_sizes() {
+    if (given_.has("seq-length")) {
+      draft_.sequence_length(given_.written("seq-length"), given_.integer("seq-length", 1, kMostConfigSamples, 1),
+                             given_.where("seq-length"));
+    }
+    const ModelSizes sizes = sizes_of(draft_.context().model);
+    for (const auto& [flag, size] : {std::pair{"hidden-size", sizes.hidden},
+                                     {"ffn-hidden-size", sizes.feed_forward},
+                                     {"num-attention-heads", sizes.heads},
+                                     {"num-query-groups", sizes.groups},
+                                     {"kv-channels", sizes.head_width},
+                                     {"num-experts", sizes.experts},
+                                     {"moe-router-topk", sizes.top},
+                                     {"moe-ffn-hidden-size", sizes.expert_feed_forward}}) {
+      if (given_.has(flag)) {
+        draft_.size(given_.written(flag), given_.integer(flag, 1, kMostConfigSamples, 1), size, given_.where(flag));
+      }
+    }
+    if (given_.has("vocab-size") && sizes.vocabulary) { // which is filled up to a multiple
+      const int given = given_.integer("vocab-size", 1, kMostConfigSamples, 1);
+      constexpr long long kMostFilled = 4096;
+      const bool filled = *sizes.vocabulary >= given && *sizes.vocabulary - given < kMostFilled;
+      draft_.size(given_.written("vocab-size"), given, filled ? given : *sizes.vocabulary, given_.where("vocab-size"));
+    }
+  }
+
   // Ranks are tensor x context x pipeline x data; experts divide the ranks of data and context anew.
   void read_degrees() {
     tensor_ = degree("tensor-model-parallel-size", "tensor");
@@ -107,27 +146,26 @@ private:
     if (context > 1) {
       read_context_rule();
     }
-    if (tensor_ > 1 && given_.has("sequence-parallel")) { // Megatron-LM ignores it for one
-      draft_.set("parallel.sequence", "true", given_.where("sequence-parallel"));
-    }
+    const bool sequence = tensor_ > 1 && given_.has("sequence-parallel"); // Megatron-LM ignores it for one
+    draft_.set("parallel.sequence", sequence ? "true" : "false", given_.where("sequence-parallel"));
     if (given_.has("tp-comm-overlap")) {
       read_tensor_overlap();
     }
     if (given_.has("use-tp-pp-dp-mapping")) {
       draft_.set("parallel.order", "tensor-pipeline-data", given_.where("use-tp-pp-dp-mapping"));
     }
-    const long long product = static_cast<long long>(tensor_) * pipeline_ * context;
-    const std::string names = given_.written("tensor-model-parallel-size") + " " + std::to_string(tensor_) + " x " +
-                              given_.written("pipeline-model-parallel-size") + " " + std::to_string(pipeline_) + " x " +
-                              given_.written("context-parallel-size") + " " + std::to_string(context);
-    const int world = given_.world();
-    const Where& where = given_.where("tensor-model-parallel-size");
-    if (world > 0 && world % product != 0) {
-      throw InputError(where, names + " = " + std::to_string(product) + " does not divide the " +
-                                  std::to_string(world) + " ranks that the file asks for; allowed: degrees that do");
+    std::vector<NamedDegree> degrees;
+    for (const auto& [flag, degree] : {std::pair{"tensor-model-parallel-size", tensor_},
+                                       {"pipeline-model-parallel-size", pipeline_},
+                                       {"context-parallel-size", context}}) {
+      degrees.push_back({given_.written(flag), degree, given_.where(flag)});
     }
-    replicas_ = given_.has("data-parallel-size") ? degree("data-parallel-size", "data")
-                                                 : draft_.replicas_beside(product, names, where);
+    const int world = given_.world();
+    if (world > 0) {
+      check_degrees(degrees, world, "the " + std::to_string(world) + " ranks that the file asks for");
+    }
+    replicas_ =
+        given_.has("data-parallel-size") ? degree("data-parallel-size", "data") : draft_.replicas_beside(degrees);
     if (world > 0 && world != draft_.context().devices) {
       draft_.leave(std::to_string(world) + " ranks (the platform has " + std::to_string(draft_.context().devices) +
                    " devices)");
@@ -183,15 +221,21 @@ private:
     gradient_bytes_ = half || brain ? 2 : 4;
     const bool single =
         brain ? !given_.has("grad-reduce-in-bf16") : half && given_.has("accumulate-allreduce-grads-in-fp32");
-    if (single) { // its default with bf16
-      draft_.set("gradient_precision", "fp32", given_.where(flag));
-      gradient_bytes_ = 4;
+    if (half || brain) { // single is its default with bf16
+      draft_.set("gradient_precision", single ? "fp32" : flag, given_.where(flag));
+      gradient_bytes_ = single ? 4 : 2;
     }
     if (given_.has("fp8-format")) {
-      const std::string recipe = given_.has("fp8-recipe") ? given_.text("fp8-recipe") : "delayed";
-      const bool known = std::any_of(kFp8Recipes.begin(), kFp8Recipes.end(), [&](const Fp8Row& row) {
-        return row.name == recipe && row.gathers; // all but torchao's
-      });
+      choice("fp8-format", "format of fp8", {"e4m3", "hybrid"});
+      std::vector<std::string> recipes;
+      for (const Fp8Row& row : kFp8Recipes) {
+        if (row.gathers) { // all but torchao's
+          recipes.emplace_back(row.name);
+        }
+      }
+      recipes.emplace_back("custom"); // which the code that starts Megatron-LM says
+      const std::string recipe = given_.has("fp8-recipe") ? choice("fp8-recipe", "recipe of fp8", recipes) : "delayed";
+      const bool known = recipe != recipes.back();
       if (known) {
         draft_.set("fp8", recipe, given_.where("fp8-format"));
         if (given_.has("activation-func-fp8-input-store")) {
@@ -241,8 +285,9 @@ private:
     draft_.set("parallel.zero", zero, where);
     read_fp8_gather(zero);
     const bool overlaps = given_.has("overlap-grad-reduce") || zero >= 2;
-    if (zero == 1 && given_.has("overlap-param-gather")) {
-      draft_.set("parallel.gather", "before-use", given_.where("overlap-param-gather"));
+    if (zero == 1 || zero == 2) {
+      draft_.set("parallel.gather", zero == 1 && given_.has("overlap-param-gather") ? "before-use" : "after-step",
+                 given_.where("overlap-param-gather"));
     }
     if (const int parts = given_.integer("num-distributed-optimizer-instances", 1, kMostConfigDegree, 1); parts > 1) {
       read_instances(parts, zero);
@@ -272,10 +317,9 @@ private:
   }
 
   void read_layers() {
-    const int of_file = given_.integer("num-layers", 1, kMostConfigDegree, draft_.layers());
-    if (of_file != draft_.layers()) {
-      draft_.leave(given_.written("num-layers") + " " + std::to_string(of_file) + " (the study's model has " +
-                   std::to_string(draft_.layers()) + ")");
+    if (given_.has("num-layers")) {
+      draft_.size(given_.written("num-layers"), given_.integer("num-layers", 1, kMostConfigDegree, 1), draft_.layers(),
+                  given_.where("num-layers"));
     }
     const bool virtual_stages =
         given_.has("num-layers-per-virtual-pipeline-stage") || given_.has("num-virtual-stages-per-pipeline-rank");
@@ -319,25 +363,10 @@ private:
     if (asked.full) {
       draft_.recompute_blocks(asked.layers, asked.first_ones ? asked.layers : 0, where);
     } else if (asked.selective) {
-      read_modules(where);
+      draft_.recompute_modules(asked.modules, given_.written("recompute-modules"), where);
     } else {
       draft_.set("recompute", "none", where);
     }
-  }
-
-  void read_modules(const Where& where) {
-    std::string given = given_.has("recompute-modules") ? given_.text("recompute-modules") : "core_attn";
-    std::replace_if(
-        given.begin(), given.end(), [](char c) { return c == '/' || c == ','; }, ' ');
-    std::vector<std::string> modules;
-    for (std::size_t begin = 0; begin < given.size();) {
-      const std::size_t end = std::min(given.find(' ', begin), given.size());
-      if (end > begin) {
-        modules.push_back(given.substr(begin, end - begin));
-      }
-      begin = end + 1;
-    }
-    draft_.recompute_modules(modules, given_.written("recompute-modules"), where);
   }
 
   void read_optimizer() {
@@ -349,7 +378,7 @@ private:
     } else if (name == "adam") {
       draft_.set("optimizer", "adam", given_.where("optimizer"));
     } else {
-      draft_.leave("optimizer " + excerpt(name));
+      draft_.other_optimizer(given_.written("optimizer"), name, {"adam", "sgd"}, given_.where("optimizer"));
     }
     draft_.set("clip_gradients", given_.number("clip-grad", 1) > 0 ? "true" : "false", given_.where("clip-grad"));
   }

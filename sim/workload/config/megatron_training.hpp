@@ -13,9 +13,13 @@ namespace stagecraft {
 ImportedTraining megatron_training(const MegatronArguments& arguments, std::vector<std::string> unheeded,
                                    const ConfigContext& context, std::string_view dispatcher = "");
 
+/// The arguments that say this training beside those that place layers and set degrees, a line each; and a comment for
+/// what they cannot say.
+std::string write_megatron_training(const ConfigToWrite& what);
+
 /// Arguments that place no layer and that megatron_training() does not take, though they change time or memory.
 std::span<const std::string_view> unheeded_megatron_flags();
-/// Arguments that say how large the model is, which a study's model says.
+/// Arguments that say how large the model is and that nothing follows from.
 std::span<const std::string_view> megatron_dimensions();
 
 } // namespace stagecraft

@@ -7,6 +7,9 @@
 #include <cmath>
 
 #include "sim/base/count_of.hpp"
+#include "sim/base/divisors.hpp"
+#include "sim/base/edit_distance.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/model_flops.hpp"
@@ -68,6 +71,9 @@ void TrainingDraft::recompute_modules(const std::vector<std::string>& modules, c
   for (const std::string& module : modules) {
     const auto row = std::find_if(kRecomputeModules.begin(), kRecomputeModules.end(),
                                   [&](const RecomputeModuleRow& one) { return one.name == module; });
+    if (const std::string meant = misspelt(module, names_of(kRecomputeModules)); !meant.empty()) {
+      throw InputError(where, "unknown module '" + excerpt(module) + "' of " + key + "; did you mean '" + meant + "'?");
+    }
     if (row == kRecomputeModules.end()) {
       leave(key + " " + excerpt(module));
     } else if (row->operators(context_.model).empty()) {
@@ -91,20 +97,51 @@ void TrainingDraft::recompute_blocks(int at_a_time, int first, const Where& wher
   }
 }
 
-void TrainingDraft::sequence_length(std::string_view key, int length) {
+void TrainingDraft::sequence_length(std::string_view key, int length, const Where& where) {
   const auto of_model = static_cast<int>(std::lround(tokens_of(context_.model)));
   if (of_model > 0 && length != of_model) {
-    leave(std::string(key) + " " + std::to_string(length) + " (sequences of '" + context_.model.name + "' are of " +
-          std::to_string(of_model) + " tokens, which the model's file or --seq says)");
+    made_.conflicts.push_back(to_text(where) + ": " + std::string(key) + " " + std::to_string(length) +
+                              ", but sequences of " + context_.model.name + " have " + std::to_string(of_model) +
+                              " tokens; --seq " + std::to_string(length) + " takes it");
   }
 }
 
-int TrainingDraft::replicas_beside(long long degrees, const std::string& product, const Where& where) const {
-  if (degrees > context_.devices || context_.devices % degrees != 0) {
-    throw InputError(where, product + " = " + std::to_string(degrees) + " does not divide the platform's " +
-                                count_of(context_.devices, "device") + "; allowed: degrees that do");
+void TrainingDraft::size(std::string_view key, long long of_file, std::optional<long long> of_model,
+                         const Where& where) {
+  if (of_model && *of_model != of_file) {
+    made_.conflicts.push_back(to_text(where) + ": " + std::string(key) + " " + std::to_string(of_file) + ", but " +
+                              context_.model.name + " has " + (*of_model > 0 ? std::to_string(*of_model) : "none"));
   }
-  return static_cast<int>(context_.devices / degrees);
+}
+
+void TrainingDraft::other_optimizer(const std::string& key, const std::string& name,
+                                    const std::vector<std::string>& known, const Where& where) {
+  if (const std::string meant = misspelt(name, known); !meant.empty()) {
+    throw InputError(where, "unknown optimizer '" + excerpt(name) + "'; did you mean '" + meant + "'?");
+  }
+  set("optimizer", "adam", where);
+  leave(key + " " + excerpt(name) + " (here it is Adam: two states of a parameter, and the time of its step)");
+}
+
+int TrainingDraft::replicas_beside(const std::vector<NamedDegree>& degrees) const {
+  return context_.devices /
+         check_degrees(degrees, context_.devices, "the platform's " + count_of(context_.devices, "device"));
+}
+
+int check_degrees(const std::vector<NamedDegree>& degrees, int ranks, const std::string& in_words) {
+  int product = 1;
+  std::string before;
+  for (const NamedDegree& one : degrees) {
+    const int left = ranks / product;
+    const std::string name = one.name + " " + std::to_string(one.degree);
+    if (left % one.degree != 0) {
+      throw InputError(one.where, name + (before.empty() ? "" : " beside " + before) + " does not divide " + in_words +
+                                      "; nearest that do: " + nearest_divisors(left, one.degree));
+    }
+    product *= one.degree;
+    before += one.degree > 1 ? (before.empty() ? "" : " x ") + name : "";
+  }
+  return product;
 }
 
 ConfigLeaves::ConfigLeaves(const yaml::Node& document, std::string_view what) : whole_(document.where) {
@@ -117,6 +154,7 @@ ConfigLeaves::ConfigLeaves(const yaml::Node& document, std::string_view what) : 
 void ConfigLeaves::collect(const yaml::Node& map, const std::string& section) {
   for (const yaml::Node::Entry& entry : map.entries) {
     if (entry.value.kind == yaml::Node::Kind::map) {
+      sections_.emplace_back(entry.key, entry.where);
       collect(entry.value, entry.key);
       continue;
     }
@@ -236,6 +274,29 @@ void ConfigLeaves::refuse_unknown(std::string_view what, bool (*is_refused)(cons
   for (const ConfigLeaf* one : left()) {
     if (is_refused(*one)) {
       throw InputError(one->where, unknown_name(what, one->name, known));
+    }
+  }
+}
+
+void ConfigLeaves::refuse_misspelt_sections(const std::vector<std::string>& known) const {
+  for (const auto& [name, where] : sections_) {
+    if (const std::string meant = misspelt(name, known); !meant.empty()) {
+      throw InputError(where, "unknown section [" + excerpt(name) + "]; did you mean [" + meant + "]?");
+    }
+  }
+}
+
+void ConfigLeaves::refuse_misspelt(std::string_view what) const {
+  for (const ConfigLeaf* one : left()) {
+    std::vector<std::string> known;
+    for (const ConfigLeaf& asked : known_) {
+      if (one->section.empty() || asked.section.empty() || asked.section == one->section) {
+        known.push_back(asked.name);
+      }
+    }
+    if (const std::string meant = misspelt(one->name, known); !meant.empty()) {
+      throw InputError(one->where,
+                       "unknown " + std::string(what) + " '" + excerpt(one->name) + "'; did you mean '" + meant + "'?");
     }
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -15,6 +16,17 @@
 namespace stagecraft {
 
 inline constexpr int kMostConfigDegree = 1 << 20, kMostConfigSamples = 1 << 30;
+
+/// A degree of parallelism as a configuration calls it.
+struct NamedDegree {
+  std::string name;
+  int degree;
+  Where where;
+};
+
+/// The product of the degrees. InputError at the first that does not divide what the ones before it leave of the ranks,
+/// with the nearest that do; `ranks` in words: "the 8 ranks that the file asks for".
+int check_degrees(const std::vector<NamedDegree>& degrees, int ranks, const std::string& in_words);
 
 /// What a configuration says so far.
 class TrainingDraft {
@@ -36,11 +48,17 @@ public:
   void recompute_modules(const std::vector<std::string>& modules, const std::string& key, const Where& where);
   /// Blocks run again, so many at a time; `first`: only so many of each stage, 0: all.
   void recompute_blocks(int at_a_time, int first, const Where& where);
-  /// A line where the file's length of sequences is not the model's.
-  void sequence_length(std::string_view key, int length);
-  /// How many replicas the devices make beside these degrees. InputError naming them where they do not divide the
-  /// devices.
-  int replicas_beside(long long degrees, const std::string& product, const Where& where) const;
+  /// A conflict where the file's length of sequences is not the model's.
+  void sequence_length(std::string_view key, int length, const Where& where);
+  /// A conflict where a size of the file is not that of the model; 0: the model has none. Nothing: nobody knows.
+  void size(std::string_view key, long long of_file, std::optional<long long> of_model, const Where& where);
+  /// An optimiser that is not counted: Adam is, and a line says so. InputError where the name misspells a known one.
+  void other_optimizer(const std::string& key, const std::string& name, const std::vector<std::string>& known,
+                       const Where& where);
+  /// The recipe of the file's framework.
+  void framework(std::string_view name) { made_.framework = std::string(name); }
+  /// How many replicas the devices make beside these degrees. InputError as of check_degrees().
+  int replicas_beside(const std::vector<NamedDegree>& degrees) const;
 
   int layers() const { return layers_; }
   const ConfigContext& context() const { return context_; }
@@ -85,6 +103,10 @@ public:
   std::vector<const ConfigLeaf*> left() const;
   /// InputError for a key that nothing has taken and that looks like a degree or a batch, naming the nearest known one.
   void refuse_unknown(std::string_view what, bool (*is_refused)(const ConfigLeaf&)) const;
+  /// InputError for a section whose name misspells one of these.
+  void refuse_misspelt_sections(const std::vector<std::string>& known) const;
+  /// InputError for a key that nothing has taken and that misspells one that was asked for in its section.
+  void refuse_misspelt(std::string_view what) const;
 
 private:
   void collect(const yaml::Node& map, const std::string& section);
@@ -92,6 +114,7 @@ private:
 
   Where whole_;
   std::vector<ConfigLeaf> leaves_;
+  std::vector<std::pair<std::string, Where>> sections_;
   std::vector<ConfigLeaf> known_; ///< sections and names that were asked for
 };
 

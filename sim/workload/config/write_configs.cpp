@@ -39,11 +39,30 @@ bool offloads_as_fsdp(const Offload& offload) {
   return offload == Offload{.optimizer = 1, .gradients = true, .parameters = true, .activations = 0};
 }
 
+// The value of selective_ac_option that makes as many layers of a stage run again as the training does, or operators
+// by kind; "" where there is none.
+std::string selective_option(const ConfigToWrite& what) {
+  const RecomputeChoice& choice = what.training.recompute;
+  if (choice.kinds == std::vector{KernelKind::normalization, KernelKind::elementwise} && choice.modules.empty() &&
+      choice.operators.empty()) {
+    return "op";
+  }
+  const auto stages = static_cast<long>(what.layers.stages.size());
+  const long of_stage = std::max(1L, static_cast<long>(what.layers.count('t')) / stages);
+  for (long n = 2; choice.first > 0 && n <= of_stage; ++n) {
+    if ((of_stage + n - 1) / n == choice.first) {
+      return std::to_string(n);
+    }
+  }
+  return "";
+}
+
 // What TorchTitan cannot say of 8 bits, or of experts.
 std::string refusal_of_torchtitan_parts(const ConfigToWrite& what) {
   const Training& training = what.training;
-  if (training.fp8->products && training.fp8->name != "tensorwise" && training.fp8->name != "mxfp8") {
-    return "fp8 " + std::string(training.fp8->name) + ", and TorchTitan has tensorwise and mxfp8";
+  const std::string_view fp8 = training.fp8->name;
+  if (training.fp8->products && fp8 != "tensorwise" && fp8 != "rowwise" && fp8 != "mxfp8") {
+    return "fp8 " + std::string(fp8) + ", and TorchTitan has tensorwise, rowwise and mxfp8";
   }
   if (training.sharding.quantized_weights == QuantizedWeights::fp8 && training.fp8->name != "tensorwise") {
     return "weights of " + std::string(training.fp8->name) +
@@ -91,6 +110,9 @@ std::string refusal_of_torchtitan(const ConfigToWrite& what) {
   if (what.layers.count('m') > 0) {
     return "layers that predict further tokens";
   }
+  if (what.recompute == Recompute::selective && selective_option(what).empty()) {
+    return "recompute of other parts than every n-th layer, or all but products";
+  }
   if (has_zero_plus_plus(training)) {
     return "weights or gradients of ZeRO++, and TorchTitan gathers weights in 16 or, with float8, 8 bits";
   }
@@ -118,6 +140,42 @@ std::string modules_of(const PipelineLayout& layers) {
   return text + "]";
 }
 
+// When weights are given up again and gradients reduced, where it is not as TorchTitan does by itself.
+std::string reshard_of_torchtitan(const ConfigToWrite& what) {
+  const Sharding& sharding = what.training.sharding;
+  if (sharding.zero != Zero::weights) {
+    return "";
+  }
+  const Reshard usual = what.mesh.pipeline > 1 ? Reshard::after_step : Reshard::after_forward;
+  const Reduce usual_reduce = what.mesh.pipeline > 1 ? Reduce::last_micro_batch : Reduce::each_micro_batch;
+  std::string text;
+  if (sharding.reshard != usual) {
+    text += "fsdp_reshard_after_forward = \"" +
+            std::string(sharding.reshard == Reshard::after_forward ? "always" : "never") + "\"\n";
+  }
+  text += sharding.reduce != usual_reduce && sharding.reduce == Reduce::last_micro_batch
+              ? "fsdp_defer_gradient_reduction = true\n"
+              : "";
+  return text;
+}
+
+// TorchTitan's name of the schedule; where it is not known, that of its stages.
+std::string torchtitan_schedule(const ConfigToWrite& what) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNames = {{{"1f1b", "1F1B"},
+                                                                                    {"gpipe", "GPipe"},
+                                                                                    {"interleaved", "Interleaved1F1B"},
+                                                                                    {"breadth-first", "LoopedBFS"},
+                                                                                    {"zb-v", "ZBVZeroBubble"},
+                                                                                    {"dualpipe-v", "DualPipeV"}}};
+  for (const auto& [ours, theirs] : kNames) {
+    const bool several = theirs != "1F1B" && theirs != "GPipe";
+    if (ours == what.schedule && several == (chunks(what) > 1)) {
+      return std::string(theirs);
+    }
+  }
+  return chunks(what) > 1 ? "Interleaved1F1B" : "1F1B";
+}
+
 std::string parallelism_of_torchtitan(const ConfigToWrite& what) {
   const int shard =
       what.training.sharding.zero == Zero::weights ? std::max(1, sharing(what) / what.mesh.context.ranks) : 1;
@@ -141,8 +199,10 @@ std::string parallelism_of_torchtitan(const ConfigToWrite& what) {
   if (what.mesh.tensor_rule == TensorRule::torchtitan_whole_loss) {
     text += "disable_loss_parallel = true\n";
   }
+  text += what.training.pipelined_exchange && what.mesh.tensor > 1 ? "enable_async_tensor_parallel = true\n" : "";
+  text += reshard_of_torchtitan(what);
   if (what.mesh.pipeline > 1) {
-    text += "pipeline_parallel_schedule = \"" + std::string(chunks(what) > 1 ? "Interleaved1F1B" : "1F1B") +
+    text += "pipeline_parallel_schedule = \"" + torchtitan_schedule(what) +
             "\"\npipeline_parallel_microbatch_size = " + std::to_string(samples_at_a_time(what)) +
             "\nmodule_fqns_per_model_part = " + modules_of(what.layers) + "\n";
   }
@@ -163,15 +223,25 @@ WrittenConfig write_torchtitan(const ConfigToWrite& what) {
     text += "seq_len = " + std::to_string(std::lround(tokens)) + "\n";
   }
   text += training.offload.on() ? "enable_cpu_offload = true\n" : "";
+  const bool half = training.precision == Precision::bf16;
+  const bool reduces_half = half && training.sharding.zero == Zero::weights &&
+                            training.gradient_precision.value_or(training.precision) == Precision::bf16;
   text += "max_norm = " + std::string(training.clip_gradients ? "1.0" : "0.0") + "\nmixed_precision_param = \"" +
-          (training.precision == Precision::bf16 ? "bfloat16" : "float32") + "\"\n\n" +
-          parallelism_of_torchtitan(what) + "\n[activation_checkpoint]\nmode = \"" +
-          (what.recompute == Recompute::full ? "full" : "none") + "\"\n\n[optimizer]\nname = \"AdamW\"\n";
+          (half ? "bfloat16" : "float32") + "\"\n" + (reduces_half ? "mixed_precision_reduce = \"bfloat16\"\n" : "") +
+          "\n" + parallelism_of_torchtitan(what) + "\n[activation_checkpoint]\nmode = \"" +
+          (what.recompute == Recompute::full ? "full\"\n"
+           : what.recompute == Recompute::none
+               ? "none\"\n"
+               : "selective\"\nselective_ac_option = \"" + selective_option(what) + "\"\n") +
+          "\n[optimizer]\nname = \"AdamW\"\n";
+  text += training.framework == "torchtitan" || training.pipelined_exchange ? "\n[compile]\nenable = true\n" : "";
   if (training.fp8->products) {
     const bool mx = training.fp8->name == "mxfp8";
     text += "\n[model]\nconverters = [\"" + std::string(mx ? "mx" : "float8") + "\"]\n";
     const bool gathers_fp8 = training.sharding.quantized_weights == QuantizedWeights::fp8;
-    text += gathers_fp8 ? "\n[float8]\nenable_fsdp_float8_all_gather = true\n" : "";
+    text += training.fp8->name == "rowwise" ? "\n[float8]\nrecipe_name = \"rowwise\"\n"
+            : gathers_fp8                   ? "\n[float8]\nenable_fsdp_float8_all_gather = true\n"
+                                            : "";
   }
   return text;
 }
@@ -291,6 +361,21 @@ WrittenConfig write_deepspeed(const ConfigToWrite& what) {
 
 namespace {
 
+// The modules that run again, as a cell; "" where others than modules do.
+std::string nemo_modules(const ConfigToWrite& what) {
+  const RecomputeChoice& choice = what.training.recompute;
+  const bool attention = choice.kinds == std::vector{KernelKind::attention};
+  if (what.recompute != Recompute::selective || choice.blocks > 0 || !choice.operators.empty() ||
+      (!attention && !choice.kinds.empty())) {
+    return "";
+  }
+  std::string text = attention ? "core_attn" : "";
+  for (const std::string& module : choice.modules) {
+    text += (text.empty() ? "" : "/") + module;
+  }
+  return text;
+}
+
 std::string refusal_of_nemo(const ConfigToWrite& what) {
   const Training& training = what.training;
   const auto count = [](const std::string& stage) { return std::count(stage.begin(), stage.end(), 't'); };
@@ -320,6 +405,9 @@ std::string refusal_of_nemo(const ConfigToWrite& what) {
   }
   if (training.offload.on()) {
     return "what is left to hosts, which a row cannot say";
+  }
+  if (what.recompute == Recompute::selective && training.recompute.first == 0 && nemo_modules(what).empty()) {
+    return "recompute of kinds or operators, and a row has columns for layers and modules";
   }
   return refusal_of_rule(what);
 }
@@ -351,9 +439,11 @@ WrittenConfig write_nemo(const ConfigToWrite& what) {
       {"etp_size", what.mesh.experts.ranks > 1 ? number(what.mesh.experts.tensor) : ""},
       {"cuda_graphs", "0"},
       {"use_mcore_fsdp", what.training.sharding.zero == Zero::weights ? "1" : "0"},
-      {"recompute_layers", what.recompute == Recompute::full ? number(layers) : "0"},
+      {"recompute_layers", what.recompute == Recompute::full        ? number(layers)
+                           : what.recompute == Recompute::selective ? number(what.training.recompute.first)
+                                                                    : "0"},
       {"activation_offload_layers", "0"},
-      {"recompute_modules", ""},
+      {"recompute_modules", nemo_modules(what)},
   };
   std::string header, row;
   for (const auto& [name, value] : cells) {

@@ -33,6 +33,7 @@ constexpr std::array kModelFormats = {
                 .help = "stagecraft's own workload file",
                 .suffix = ".yaml",
                 .read = read_yaml,
+                .has_sequence = true,
                 .has_layers = true},
     ModelFormat{"onnx", "ONNX model, shapes inferred", ".onnx", read_onnx_bytes},
     ModelFormat{"pipedream", "profile graph of PipeDream, times on one device", ".txt", read_pipedream},

@@ -46,6 +46,11 @@ public:
     if (const yaml::Node* node = document.find("input")) {
       yaml::Map input(*node, "input");
       input_ = read_shape(input.node("shape"), "shape");
+      if (options.sequence && input_.size() != 1) {
+        throw InputError(node->where, "a length of sequences is given, but a sample has the shape " + to_text(input_) +
+                                          "; allowed: with a shape of tokens alone");
+      }
+      input_.front() = options.sequence.value_or(input_.front());
       input.finish();
       check_size(input_, node->where);
     }

@@ -1,4 +1,4 @@
-# expect: 4:1: the variable 'PP' refers to itself; allowed: a value
+# expect: 3:1: the variable 'TP' refers to itself; allowed: a value
 # SPDX-License-Identifier: Apache-2.0
 TP=$PP
 PP=$TP

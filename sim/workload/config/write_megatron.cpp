@@ -1,0 +1,161 @@
+// A training as Megatron-LM's arguments, as megatron_training() reads them.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/model_flops.hpp"
+
+namespace stagecraft {
+namespace {
+
+class Writing {
+public:
+  explicit Writing(const ConfigToWrite& what) : what_(what), training_(what.training) {}
+
+  std::string text() {
+    if (const double tokens = tokens_of(what_.model); tokens > 0) {
+      value("seq-length", std::to_string(std::lround(tokens)));
+    }
+    write_precision();
+    write_sharing();
+    write_recompute();
+    write_optimizer();
+    write_experts();
+    if (training_.pipelined_exchange && what_.mesh.sequence) {
+      flag("tp-comm-overlap");
+    }
+    return std::move(text_);
+  }
+
+private:
+  void flag(const std::string& name) { text_ += "--" + name + "\n"; }
+  void value(const std::string& name, const std::string& value) { text_ += "--" + name + " " + value + "\n"; }
+  void unsaid(const std::string& what) { text_ += "# Megatron-LM has no argument for " + what + "\n"; }
+
+  void write_precision() {
+    const Precision precision = training_.precision;
+    const bool single = training_.gradient_precision == Precision::fp32;
+    if (precision == Precision::bf16) {
+      flag("bf16");
+      if (!single) {
+        flag("grad-reduce-in-bf16");
+      }
+    } else if (precision == Precision::fp16) {
+      flag("fp16");
+      if (single) {
+        flag("accumulate-allreduce-grads-in-fp32");
+      }
+    } else if (precision != Precision::fp32) {
+      unsaid("precision " + std::string(row_of(precision).name));
+    }
+    if (!training_.fp8->products) {
+      return;
+    }
+    if (!training_.fp8->gathers) {
+      unsaid("fp8 " + std::string(training_.fp8->name));
+      return;
+    }
+    value("fp8-format", "hybrid");
+    value("fp8-recipe", std::string(training_.fp8->name));
+    if (training_.fp8_weights) {
+      flag("fp8-param-gather");
+    }
+    if (training_.fp8_activations) {
+      flag("activation-func-fp8-input-store");
+    }
+  }
+
+  // What replicas share, and how gradients are reduced.
+  void write_sharing() {
+    const Sharding& sharding = training_.sharding;
+    if (sharding.zero == Zero::states) {
+      flag("use-distributed-optimizer");
+    } else if (sharding.on()) {
+      flag("use-megatron-fsdp");
+      value("data-parallel-sharding-strategy", sharding.zero == Zero::weights ? "optim_grads_params" : "optim_grads");
+    }
+    if (sharding.zero == Zero::states && sharding.gather == Gather::before_use) {
+      flag("overlap-param-gather");
+    }
+    const int ranks = what_.mesh.data * what_.mesh.context.ranks;
+    if (sharding.on() && sharding.group > 0 && sharding.group < ranks) {
+      value("num-distributed-optimizer-instances", std::to_string(ranks / sharding.group));
+    }
+    if (training_.gradient_bucket.value > 0) {
+      flag("overlap-grad-reduce");
+      const double bytes = row_of(training_.gradient_precision.value_or(training_.precision)).bytes;
+      value("ddp-bucket-size", std::to_string(std::llround(training_.gradient_bucket.value / bytes)));
+    }
+    if (training_.offload.on()) {
+      unsaid("training.offload");
+    }
+    if (sharding.secondary > 0 || sharding.quantized_gradients ||
+        sharding.quantized_weights == QuantizedWeights::int8) {
+      unsaid("weights and gradients of ZeRO++");
+    }
+  }
+
+  void write_recompute() {
+    const RecomputeChoice& choice = training_.recompute;
+    const auto full = [&](const char* method, int layers) {
+      value("recompute-granularity", "full");
+      value("recompute-method", method);
+      value("recompute-num-layers", std::to_string(layers));
+    };
+    if (what_.recompute == Recompute::full || (what_.recompute == Recompute::selective && choice.blocks > 0)) {
+      const std::string& stage = what_.layers.stages.front();
+      const auto of_stage = static_cast<int>(std::count(stage.begin(), stage.end(), 't'));
+      full(choice.first > 0 ? "block" : "uniform", std::max(1, choice.first > 0    ? choice.first
+                                                               : choice.blocks > 0 ? choice.blocks
+                                                                                   : of_stage));
+    } else if (what_.recompute == Recompute::selective && choice.operators.empty() &&
+               (choice.kinds.empty() || choice.kinds == std::vector{KernelKind::attention})) {
+      std::string modules = choice.kinds.empty() ? "" : " core_attn";
+      for (const std::string& module : choice.modules) {
+        modules += " " + module;
+      }
+      value("recompute-granularity", "selective");
+      value("recompute-modules", modules.substr(1));
+    } else if (what_.recompute == Recompute::selective) {
+      unsaid("recompute of kinds or operators");
+    }
+  }
+
+  void write_optimizer() {
+    const std::string_view name = training_.optimizer->name;
+    value("optimizer", name == "adam" ? "adam" : "sgd");
+    if (name != "adam") {
+      value("sgd-momentum", name == "momentum" ? "0.9" : "0.0");
+    }
+    value("clip-grad", training_.clip_gradients ? "1.0" : "0.0");
+  }
+
+  void write_experts() {
+    const bool mixes = std::any_of(what_.model.operators.begin(), what_.model.operators.end(),
+                                   [](const Operator& op) { return op.routing.has_value(); });
+    if (mixes && training_.dispatcher.kind == DispatcherKind::deepep) {
+      value("moe-token-dispatcher-type", "flex");
+      value("moe-flex-dispatcher-backend", "deepep");
+    } else if (mixes) {
+      value("moe-token-dispatcher-type", std::string(row_of(training_.dispatcher.kind).name));
+    }
+    const bool interleaved = static_cast<int>(what_.layers.stages.size()) > what_.mesh.pipeline;
+    const std::string usual = interleaved ? "interleaved" : "1f1b";
+    if (what_.schedule == "combined-1f1b" && !interleaved && what_.mesh.pipeline > 1) {
+      flag("overlap-moe-expert-parallel-comm");
+    } else if (what_.mesh.pipeline > 1 && !what_.schedule.empty() && what_.schedule != usual) {
+      unsaid("the schedule " + what_.schedule + ": this runs under " + usual);
+    }
+  }
+
+  const ConfigToWrite& what_;
+  const Training& training_;
+  std::string text_;
+};
+
+} // namespace
+
+std::string write_megatron_training(const ConfigToWrite& what) { return Writing(what).text(); }
+
+} // namespace stagecraft
