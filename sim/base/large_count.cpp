@@ -16,9 +16,9 @@ struct Word {
   std::string_view word;
   double factor;
 };
-constexpr std::array kWords = {Word{"trillion", 1e12}, Word{"T", 1e12},      Word{"billion", 1e9}, Word{"B", 1e9},
-                               Word{"G", 1e9},         Word{"million", 1e6}, Word{"M", 1e6},       Word{"thousand", 1e3},
-                               Word{"k", 1e3},         Word{"", 1}};
+constexpr std::array kWords = {
+    Word{"trillion", 1e12}, Word{"T", 1e12}, Word{"billion", 1e9},  Word{"B", 1e9}, Word{"G", 1e9},
+    Word{"million", 1e6},   Word{"M", 1e6},  Word{"thousand", 1e3}, Word{"k", 1e3}, Word{"", 1}};
 
 } // namespace
 
@@ -27,7 +27,8 @@ double parse_large_count(std::string_view text, const Where& where) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   std::string_view word = text.substr(static_cast<std::size_t>(end - text.data()));
   word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
-  const auto* known = std::find_if(kWords.begin(), kWords.end(), [&](const Word& one) { return same_name(one.word, word); });
+  const auto* known =
+      std::find_if(kWords.begin(), kWords.end(), [&](const Word& one) { return same_name(one.word, word); });
   const double count = failure == std::errc{} && known != kWords.end() ? value * known->factor : 0;
   if (!(count >= 1 && count <= kMostCounted)) {
     throw InputError(where, "'" + excerpt(text) + "' is no count; allowed: 1 to 1e18, as 300e9, 300B or 300 billion");

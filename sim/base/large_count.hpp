@@ -12,8 +12,8 @@ namespace stagecraft {
 /// The largest count that is read.
 inline constexpr double kMostCounted = 1e18;
 
-/// "300e9", "300B", "300 billion", "1.5T", "15 trillion", "50M": from 1 to kMostCounted. Throws InputError that says what
-/// is allowed.
+/// "300e9", "300B", "300 billion", "1.5T", "15 trillion", "50M": from 1 to kMostCounted. Throws InputError that says
+/// what is allowed.
 double parse_large_count(std::string_view text, const Where& where);
 
 /// "300 billion", "1.5 trillion", "336 million", "64,000".

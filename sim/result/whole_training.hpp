@@ -13,10 +13,10 @@ namespace stagecraft {
 struct WholeTraining {
   double tokens = 0;
   Seconds time;
-  Dollars cost; ///< 0: nothing has a price
+  Dollars cost;         ///< 0: nothing has a price
   bool assumed = false; ///< part of the cost rests on an assumed price
-  /// The range of the time of an iteration, as a part of it: of the time and, since machines are paid by the hour, of the
-  /// cost. None where no range is known.
+  /// The range of the time of an iteration, as a part of it: of the time and, since machines are paid by the hour, of
+  /// the cost. None where no range is known.
   std::optional<std::pair<double, double>> range{};
 };
 

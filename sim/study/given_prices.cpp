@@ -39,9 +39,8 @@ void take_prices(const yaml::Node& node, Platform& platform) {
     const DollarsPerSecond rate = read_rate(node);
     if (platform.types.size() > 1) {
       throw InputError(node.where, "one price for " + std::to_string(platform.types.size()) +
-                                       " device types; allowed: a price of each, of " +
-                                       join(types_in_use(platform)) + " (--price '" + platform.types.front().name +
-                                       "=2.49 USD/h')");
+                                       " device types; allowed: a price of each, of " + join(types_in_use(platform)) +
+                                       " (--price '" + platform.types.front().name + "=2.49 USD/h')");
     }
     set(platform.types.front(), rate);
     return;

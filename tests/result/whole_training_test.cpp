@@ -24,8 +24,8 @@ Run run_of_64() {
   return run;
 }
 
-// 300e9 / 128e3 = 2.34375e6 s = 27.1 days, in which 75e6 samples cost 75 * 400 = 30,000 USD. From half the time to twice
-// it: 13.6 to 54.3 days.
+// 300e9 / 128e3 = 2.34375e6 s = 27.1 days, in which 75e6 samples cost 75 * 400 = 30,000 USD. From half the time to
+// twice it: 13.6 to 54.3 days.
 TEST_CASE("tokens of a training take days and money, with the range of the time", "[result]") {
   Run run = run_of_64();
   CHECK_FALSE(whole_training(run));
@@ -53,8 +53,9 @@ TEST_CASE("a plan is said in the degrees of frameworks", "[result]") {
   run.recompute.what = "full";
   run.stages.push_back(run.stages[0]);
   run.stages[1].devices = {"i"};
-  CHECK(plan_line(run) == "data 8, tensor 2 with sequence parallelism, pipeline 2, ZeRO 1 among 4, full recomputation, 4 "
-                          "micro-batches of 2 sequences a replica");
+  CHECK(plan_line(run) ==
+        "data 8, tensor 2 with sequence parallelism, pipeline 2, ZeRO 1 among 4, full recomputation, 4 "
+        "micro-batches of 2 sequences a replica");
   run.feasible = false;
   CHECK(plan_line(run).empty());
 }

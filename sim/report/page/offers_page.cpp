@@ -53,11 +53,12 @@ std::optional<Offer> offer_of(const std::string& file, const DocumentPage& page)
               .model = text_at(*page.content, "model"),
               .values = run_values(*run),
               .run = run};
-  for (const AnswerFigure& figure : offer.values.feasible ? figures_of_run(*page.content, *run, offer.values)
-                                                         : std::vector<AnswerFigure>{}) {
+  for (const AnswerFigure& figure :
+       offer.values.feasible ? figures_of_run(*page.content, *run, offer.values) : std::vector<AnswerFigure>{}) {
     offer.memory_left = figure.name == "Memory left" ? figure.value : offer.memory_left;
   }
-  const double samples = offer.values.of(metric("samples_per_second")), tokens = offer.values.of(metric("tokens_per_second"));
+  const double samples = offer.values.of(metric("samples_per_second")),
+               tokens = offer.values.of(metric("tokens_per_second"));
   const double unit = tokens > 0 ? 1e9 * samples / tokens : 1e6; // samples
   const double million = offer.values.of(metric("usd_per_million_samples"));
   offer.time = unit / samples;
@@ -77,7 +78,8 @@ PageTable table_of(const std::vector<Offer>& offers, bool tokens) {
   const bool whole = std::any_of(offers.begin(), offers.end(),
                                  [](const Offer& offer) { return !object_at(*offer.run, "whole_training").empty(); });
   PageTable table{.title = "The offers, the cheapest first",
-                  .columns = {"offer", "time per step [s]", tokens ? "USD per billion tokens" : "USD per million samples",
+                  .columns = {"offer", "time per step [s]",
+                              tokens ? "USD per billion tokens" : "USD per million samples",
                               tokens ? "hours per billion tokens" : "hours per million samples"}};
   if (whole) {
     table.columns.insert(table.columns.end(), {"days in all", "USD in all"});
@@ -87,9 +89,9 @@ PageTable table_of(const std::vector<Offer>& offers, bool tokens) {
     const json& training = object_at(*offer.run, "whole_training");
     const bool fits = offer.values.feasible;
     std::vector<PageCell> row = {{offer.name},
-                                  number_cell(offer.values.iteration()),
-                                  number_cell(fits && std::isfinite(offer.cost) ? offer.cost : Mark::kNone),
-                                  number_cell(fits ? offer.time / 3600 : Mark::kNone)};
+                                 number_cell(offer.values.iteration()),
+                                 number_cell(fits && std::isfinite(offer.cost) ? offer.cost : Mark::kNone),
+                                 number_cell(fits ? offer.time / 3600 : Mark::kNone)};
     if (whole) {
       row.push_back(number_cell(number_at(training, "seconds") / kDay));
       row.push_back(number_cell(number_at(training, "usd")));
@@ -107,8 +109,9 @@ std::string how_sure(double ratio, const std::string& next) {
   const std::string apart = percent(ratio - 1, ratio < 1.1 ? 1 : 0);
   const std::string known = "ratios of two predicted times are " + percent(kErrorOfRatio, 0) +
                             " off in the median, on runs that others measured";
-  return ratio - 1 < kErrorOfRatio ? "Too close to call against " + next + ", which is " + apart + " behind: " + known + "."
-                                   : next + " is " + apart + " behind: " + known + ". Prices are as the results name them.";
+  return ratio - 1 < kErrorOfRatio
+             ? "Too close to call against " + next + ", which is " + apart + " behind: " + known + "."
+             : next + " is " + apart + " behind: " + known + ". Prices are as the results name them.";
 }
 
 Answer answer_of(const std::vector<Offer>& offers, bool tokens) {
