@@ -449,5 +449,22 @@ TEST_CASE("files that a study names are looked for in the study's folder first",
         "chain");
 }
 
+TEST_CASE("days and money of a training stand in every form of its result", "[cli]") {
+  const Workshop shop;
+  const std::string call =
+      "compare gpt2 --platform pcie-v100 --strategies data-parallel --schedules 1f1b --engine analytic "
+      "--tokens 10B --price '1 USD/h' ";
+  const Json whole = shop.succeed(call + "--format json").json().at("runs").at(0).at("whole_training");
+  CHECK(whole.at("tokens") == 10e9);
+  CHECK(whole.at("usd").get<double>() == near(whole.at("seconds").get<double>() / 3600 * 4)); // four devices
+  const std::string words = whole.at("in_words");
+  CHECK_THAT(words, Catch::StartsWith("10 billion tokens take "));
+  for (const char* format : {"table", "md", "html"}) {
+    CHECK_THAT(shop.succeed(call + "--format " + format).out, Catch::Contains(words));
+  }
+  CHECK_THAT(shop.succeed(call).out, Catch::Contains("v100-sxm2-16gb 1.00 USD/h (as given)") ||
+                                         Catch::Contains("1.00 USD/h (as given). --price '2.49 USD/h' changes them."));
+}
+
 } // namespace
 } // namespace stagecraft::test

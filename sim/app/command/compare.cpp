@@ -21,6 +21,7 @@
 #include "sim/result/json_parts.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/result/setting_json.hpp"
+#include "sim/result/whole_training.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/timeline/device_names.hpp"
 
@@ -366,6 +367,9 @@ std::string markdown_of(const GivenStudy& given, const ComparisonResult& result,
   std::string text = "### " + comparison.model + " on " + comparison.platform + "\n\n";
   for (std::size_t i = 0; i < std::min(kSentences, comparison.verdict.size()); ++i) {
     text += (i == 0 ? "**" + comparison.verdict[i] + "**" : comparison.verdict[i]) + "\n";
+  }
+  if (const auto whole = comparison.runs.empty() ? std::nullopt : whole_training(comparison.runs.front())) {
+    text += in_words(*whole) + ".\n";
   }
   ShownTable shown = shown_table(result, false, options);
   const std::size_t rows = options.all_rows ? shown.table.rows.size() : std::min(kRows, shown.table.rows.size());

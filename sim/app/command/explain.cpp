@@ -34,7 +34,6 @@ void add_flags(Flags& flags, ExplainCommand& options) {
   add_model_flags(flags, options.model);
   add_result_flags(flags, options.output, {"table", "json", "html", "md"});
   add_setting_flags(flags, options.settings);
-  add_money_flags(flags, options.settings);
   add_plan_flags(flags, options.run);
   flags.add("--point", &options.point,
             "where MODEL is a file that `sweep` wrote: the point whose key begins so (default: the best)",
