@@ -52,7 +52,8 @@ std::string what_won(const Comparison& comparison, const Run& best) {
 
 std::string against_naive(const Comparison& comparison, const Run& naive) {
   const Run& best = comparison.runs.front();
-  if (naive.strategy == best.strategy && naive.schedule == best.schedule && naive.micro_batches == best.micro_batches) {
+  if (naive.strategy == best.strategy && naive.schedule == best.schedule && naive.micro_batches == best.micro_batches &&
+      naive.recompute.what == best.recompute.what) {
     return "No naive choice is slower: it is the naive choice itself.";
   }
   const double gain = naive.metrics.iteration / best.metrics.iteration;
