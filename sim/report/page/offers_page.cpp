@@ -20,7 +20,7 @@ using nlohmann::json;
 
 /// The median error of a predicted ratio of two measured times (docs/validation.md, what-ifs and rankings).
 constexpr double kErrorOfRatio = 0.06;
-constexpr double kDay = 24 * 3600;
+constexpr double kSecondsOfDay = 24 * 3600;
 
 // The best run of one result.
 struct Offer {
@@ -93,7 +93,7 @@ PageTable table_of(const std::vector<Offer>& offers, bool tokens) {
                                  number_cell(fits && std::isfinite(offer.cost) ? offer.cost : Mark::kNone),
                                  number_cell(fits ? offer.time / 3600 : Mark::kNone)};
     if (whole) {
-      row.push_back(number_cell(number_at(training, "seconds") / kDay));
+      row.push_back(number_cell(number_at(training, "seconds") / kSecondsOfDay));
       row.push_back(number_cell(number_at(training, "usd")));
     }
     row.push_back({offer.memory_left});
