@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/edit_distance.hpp"
-
 #include "tests/catch.hpp"
 
 namespace stagecraft::test {

@@ -7,9 +7,10 @@ namespace {
 
 using Catch::Contains;
 
-const std::string kScript = "WORLD_SIZE=8\n"
-                            "--num-layers 12 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1\n"
-                            "--micro-batch-size 1 --global-batch-size 16 --bf16 --use-distributed-optimizer\n";
+const std::string kScript =
+    "WORLD_SIZE=8\n"
+    "--num-layers 12 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1\n"
+    "--micro-batch-size 1 --global-batch-size 16 --bf16 --use-distributed-optimizer\n";
 const std::string kOnScript = " gpt2 --platform dgx-h100 --set training.config=run.sh ";
 
 TEST_CASE("a run takes the schedule of its configuration where none is given", "[cli][config]") {
@@ -22,8 +23,8 @@ TEST_CASE("a run takes the schedule of its configuration where none is given", "
   CHECK(schedule("explain" + kOnScript + "--strategy mesh") == "interleaved");
   CHECK(schedule("replay gpt2 --platform dgx-h100 --strategy uniform") == "1f1b");
   shop.succeed("export megatron" + kOnScript + "--strategy mesh -o win.sh");
-  CHECK_THAT(shop.read("win.sh"), Contains("\"Et|t|t|t|t|t|t|t|t|t|t|tL\"") && Contains("--use-distributed-optimizer\n") &&
-                                      Contains("--bf16\n"));
+  CHECK_THAT(shop.read("win.sh"), Contains("\"Et|t|t|t|t|t|t|t|t|t|t|tL\"") &&
+                                      Contains("--use-distributed-optimizer\n") && Contains("--bf16\n"));
   CHECK_THAT(shop.succeed("check win.sh" + kOnScript).out, Contains("win.sh: a valid plan that fits"));
   CHECK_THAT(shop.run("replay" + kOnScript).err, Contains("--strategy mesh") && !Contains("--schedule"));
 }

@@ -10,7 +10,8 @@ namespace stagecraft {
 
 /// Sizes that the model's operators show; nothing where they do not, or where layers differ. 0: the model has none.
 struct ModelSizes {
-  std::optional<long long> hidden, feed_forward, heads, groups, head_width, experts, top, expert_feed_forward, vocabulary;
+  std::optional<long long> hidden, feed_forward, heads, groups, head_width, experts, top, expert_feed_forward,
+      vocabulary;
 };
 
 /// The sizes of a model whose file gives shapes.

@@ -90,7 +90,8 @@ private:
     if (training_.offload.on()) {
       unsaid("training.offload");
     }
-    if (sharding.secondary > 0 || sharding.quantized_gradients || sharding.quantized_weights == QuantizedWeights::int8) {
+    if (sharding.secondary > 0 || sharding.quantized_gradients ||
+        sharding.quantized_weights == QuantizedWeights::int8) {
       unsaid("weights and gradients of ZeRO++");
     }
   }
@@ -105,8 +106,9 @@ private:
     if (what_.recompute == Recompute::full || (what_.recompute == Recompute::selective && choice.blocks > 0)) {
       const std::string& stage = what_.layers.stages.front();
       const auto of_stage = static_cast<int>(std::count(stage.begin(), stage.end(), 't'));
-      full(choice.first > 0 ? "block" : "uniform",
-           std::max(1, choice.first > 0 ? choice.first : choice.blocks > 0 ? choice.blocks : of_stage));
+      full(choice.first > 0 ? "block" : "uniform", std::max(1, choice.first > 0    ? choice.first
+                                                               : choice.blocks > 0 ? choice.blocks
+                                                                                   : of_stage));
     } else if (what_.recompute == Recompute::selective && choice.operators.empty() &&
                (choice.kinds.empty() || choice.kinds == std::vector{KernelKind::attention})) {
       std::string modules = choice.kinds.empty() ? "" : " core_attn";
