@@ -25,10 +25,12 @@ public:
     result.shares = shares();
     result.communication = communication_of(request_.graph, request_.timeline);
     result.path = path();
-    const std::vector<Part> parts = parts_of(rig_.graph, rig_.platform);
-    const Seconds replayed = replay(rig_, request_.engine);
-    result.sensitivities = sensitivities(rig_, parts, replayed);
-    add_next(parts, result);
+    const bool folded = request_.folded != nullptr;
+    const Rig rig{folded ? *request_.folded : rig_.graph, rig_.platform};
+    const std::vector<Part> parts = folded ? parts_of(rig.graph, rig.platform, 0) : parts_of(rig.graph, rig.platform);
+    const Seconds replayed = replay(rig, request_.engine);
+    result.sensitivities = sensitivities(rig, parts, replayed);
+    add_next(rig, parts, replayed, result);
     return result;
   }
 
@@ -234,9 +236,7 @@ private:
   }
 
   // Makes the most helpful part faster until another part helps more, then goes on with that one.
-  void add_next(const std::vector<Part>& parts, Explanation& result) const {
-    Rig rig = rig_;
-    const Seconds replayed = replay(rig_, request_.engine);
+  void add_next(Rig rig, const std::vector<Part>& parts, Seconds replayed, Explanation& result) const {
     const std::vector<Sensitivity>* ranked = &result.sensitivities;
     Seconds now = iteration_;
     const auto helps = [&] {

@@ -17,6 +17,9 @@ struct ExplainRequest {
   const Timeline& timeline;
   const Platform& platform;
   ReplayFunction engine = replay_simgrid;
+  /// The same graph folded, on which faster parts of many are replayed in place of `graph`, and single ones are not
+  /// looked at; null: there is none, or the whole is small.
+  const TaskGraph* folded = nullptr;
 };
 
 /// A piece of the iteration time.

@@ -66,7 +66,9 @@ const Training& StudyCosts::training_of(FitChange change, int recompute) {
   }
   const auto [slot, is_new] = changed_.try_emplace({change, recompute}, asked);
   Training& changed = slot->second;
-  if (change == FitChange::full_recompute) {
+  if (change == FitChange::block_recompute) {
+    changed.recompute = {.what = Recompute::selective, .blocks = 1};
+  } else if (change == FitChange::full_recompute) {
     changed.recompute.what = Recompute::full;
     changed.recompute.first = 0;
     changed.offload.activations = 0; // nothing of blocks is kept

@@ -19,6 +19,7 @@ namespace stagecraft {
 /// What may be otherwise than the study says, to see what a plan lacks.
 enum class FitChange {
   none,
+  block_recompute, ///< every numbered block runs again, one after another
   full_recompute,
   unlimited_memory,
   share_states,  ///< `zero` 1, where replicas share nothing

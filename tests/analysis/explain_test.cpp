@@ -205,6 +205,30 @@ TEST_CASE("shares and the path add up to the iteration, whatever the schedule an
 }
 
 // One source for both: what the verdict of a comparison says of its winner is the first of explain's list.
+// Sixteen nodes of eight: what is folded is replayed in place of 128 devices, and helps as much.
+TEST_CASE("faster parts of many are replayed on what is folded, with the same times", "[explain][folding]") {
+  const Study study = test::study("model: gpt2\nplatform: 16 x dgx-h100\n"
+                                  "training: {global_batch: 128, micro_batches: 2, precision: bf16, "
+                                  "parallel: {pipeline: 2, tensor: 2, sequence: true}}\n"
+                                  "compare: {strategies: [mesh], schedules: [1f1b]}\n");
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  const Prepared one = run_scenario(
+      memo, {.strategy = study.strategies.front(), .schedule = study.schedules.front().row, .micro_batches = 2});
+  REQUIRE(one.run.feasible);
+  const TaskGraph* folded = folded_of(one);
+  REQUIRE(folded != nullptr);
+  const WholeRun whole = whole_run(memo.costs, one);
+  const Explanation exact = explain({whole.graph, whole.timeline, study.platform, study.engine->replay});
+  const Explanation quick = explain({whole.graph, whole.timeline, study.platform, study.engine->replay, folded});
+  CHECK(quick.iteration.value == exact.iteration.value);
+  CHECK(quick.sensitivities.size() < exact.sensitivities.size());
+  for (const Sensitivity& part : quick.sensitivities) {
+    INFO(part.part);
+    CHECK(part.iteration.value == Approx(with(exact, part.part)).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("the verdict and the explanation name the same part", "[explain]") {
   const std::string model = GENERATE("resnet50", "squeezenet", "gpt2");
   const std::string platform = GENERATE("mixed-v100-p100", "ethernet-t4-cluster");

@@ -85,6 +85,14 @@ TEST_CASE("a configured layout that does not fit says what would", "[config]") {
         "parallel.zero: 1 and micro_batch_size: 1");
 }
 
+// What each layer keeps of 8192 tokens for as many micro-batches as a pipeline of eight has in flight is too much.
+TEST_CASE("recompute of blocks is what a layout that does not fit is told first", "[config]") {
+  const Study study = study_with("{global_batch: 64, micro_batch_size: 1, optimizer: adam, precision: bf16, "
+                                 "parallel: {data: 8, pipeline: 8, tensor: 2, sequence: true, zero: 1}}",
+                                 "{strategies: [mesh], schedules: [1f1b]}", "llama3-70b", "16 x dgx-h100");
+  CHECK(compared(study).comparison.runs.front().would_fit == "recompute: blocks");
+}
+
 WrittenConfig written(const std::string& format, const std::string& training, const std::string& schedule) {
   const Study study = study_with(training);
   ScheduleCounts counts;

@@ -80,7 +80,7 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
   StudyCosts costs(study);
   const WholeRun whole = whole_run(costs, one);
   return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
-                        explain({whole.graph, whole.timeline, study.platform, engine.replay})});
+                        explain({whole.graph, whole.timeline, study.platform, engine.replay, folded_of(one)})});
 }
 
 ExitStatus explain_execution(const std::string& file, const OutputOptions& output) {

@@ -134,6 +134,12 @@ WholeRun whole_run(StudyCosts& costs, const Prepared& prepared) {
   return whole;
 }
 
+const TaskGraph* folded_of(const Prepared& prepared) {
+  constexpr std::size_t kMostWhole = 64;
+  const bool folded = prepared.graph && !prepared.graph->folded.devices.empty();
+  return folded && prepared.run.devices.size() > kMostWhole ? &*prepared.graph : nullptr;
+}
+
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario) {
   std::vector<Prepared> prepared = prepare(memo, {scenario});
   replay(memo.costs, prepared);

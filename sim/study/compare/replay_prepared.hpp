@@ -34,4 +34,8 @@ WholeRun whole_run(StudyCosts& costs, const Prepared& prepared);
 /// One scenario from end to end: prepared and replayed.
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario);
 
+/// The folded graph of a run on more devices than results list one by one, to be replayed where each device's own
+/// figures are no matter; null: it is not folded, or small.
+const TaskGraph* folded_of(const Prepared& prepared);
+
 } // namespace stagecraft

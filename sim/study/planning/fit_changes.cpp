@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/study/planning/fit_changes.hpp"
 
+#include <tuple>
+
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/estimate/total_memory.hpp"
 #include "sim/study/planning/make_graph.hpp"
 #include "sim/study/planning/order_plan.hpp"
 #include "sim/study/planning/plan_scenario.hpp"
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {
@@ -102,6 +105,24 @@ std::string other_degrees(StudyMemo& memo, const Scenario& scenario) {
   return "";
 }
 
+// The recompute with which the plan fits: of whole blocks, as frameworks have it, or of all that a stage has at once;
+// "" where neither does.
+std::string what_runs_again(StudyMemo& memo, const Scenario& scenario) {
+  StudyCosts& costs = memo.costs;
+  const RecomputeChoice& now = costs.training(scenario.recompute).recompute;
+  const bool by_blocks = now.what == Recompute::full || (now.blocks > 0 && now.first == 0) ||
+                         layer_row_of(*costs.study().model).layers.empty();
+  for (const auto& [change, is_so, text] :
+       {std::tuple{FitChange::block_recompute, by_blocks, "recompute: blocks"},
+        std::tuple{FitChange::full_recompute, now.what == Recompute::full, "recompute: full"}}) {
+    if (!is_so && runs(memo, scenario, plan_of_strategy(memo, scenario, change).result,
+                       costs.problem(scenario.micro_batches, scenario.recompute, change))) {
+      return text;
+    }
+  }
+  return "";
+}
+
 std::string find_change(StudyMemo& memo, const Scenario& scenario) {
   StudyCosts& costs = memo.costs;
   if (!is_replayable(costs.study(), scenario.micro_batches)) {
@@ -113,11 +134,8 @@ std::string find_change(StudyMemo& memo, const Scenario& scenario) {
   if (std::string more = more_micro_batches(memo, scenario); !more.empty()) {
     return more;
   }
-  if (costs.training(scenario.recompute).recompute.what != Recompute::full) {
-    const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute, FitChange::full_recompute);
-    if (runs(memo, scenario, plan_of_strategy(memo, scenario, FitChange::full_recompute).result, problem)) {
-      return "recompute: full";
-    }
+  if (std::string again = what_runs_again(memo, scenario); !again.empty()) {
+    return again;
   }
   if (scenario.strategy->takes_degrees && scenario.orders == nullptr) {
     if (std::string other = other_degrees(memo, scenario); !other.empty()) {
