@@ -106,7 +106,9 @@ ModelGraph import_hugging_face(const std::string& bytes, const std::string& file
   const auto [family, architecture] = find_family(config);
   config.refuse_what_is_not_modelled(family.modelled);
   const hugging_face::Written written = family.write(config, architecture, options);
-  ModelGraph model = load_workload(yaml::parse(written.workload, file + ", as a workload"), options);
+  ImportOptions as_written = options; // the workload has its length already, a T5's twice: of encoder and decoder
+  as_written.sequence.reset();
+  ModelGraph model = load_workload(yaml::parse(written.workload, file + ", as a workload"), as_written);
   const std::vector<std::string> unread = config.unread();
   model.name = name_of(file, family);
   model.description = std::string(family.name) + " of Hugging Face, " + written.samples +
