@@ -320,7 +320,8 @@ ComparisonResult compare(StudyMemo& memo, const CompareOptions& options) {
   result.comparison.verdict =
       make_verdict(result.comparison, sensitivities_of_winner(memo.costs, result), without_barrier(memo.costs, result));
   if (const std::string tight = tight_memory(study, result.comparison.runs.front()); !tight.empty()) {
-    result.comparison.verdict.insert(result.comparison.verdict.begin() + 2, tight);
+    std::vector<std::string>& verdict = result.comparison.verdict;
+    verdict.insert(verdict.begin() + std::min<std::ptrdiff_t>(2, std::ssize(verdict)), tight);
   }
   if (!study.config_conflicts.empty()) {
     result.comparison.verdict.push_back("The configuration is of another model: " + join(study.config_conflicts, "; ") +
