@@ -10,6 +10,8 @@
 
 namespace stagecraft {
 
+inline constexpr double kSecondsOfHour = 3600, kSecondsOfDay = 24 * kSecondsOfHour;
+
 /// A value in SI units (s, B, FLOP, J, USD) whose dimension is the exponent of each; dimensionless results are plain
 /// doubles. `bytes / bandwidth + latency` compiles, `bytes + latency` does not.
 template <int Time, int Data, int Work, int Energy, int Money> struct Quantity {

@@ -82,8 +82,8 @@ Plan as_frameworks_see(const PlanToWrite& what) {
   const RecomputeChoice& choice = what.training.recompute;
   for (Stage& stage : seen.stages) {
     stage.tensor_rule = stage.tensor_rule == TensorRule::search ? stage.tensor_rule : TensorRule::megatron;
-    if (stage.recompute == Recompute::selective && (as_trained || (choice.blocks > 0 && choice.first == 0))) {
-      stage.recompute = choice.blocks > 0 && choice.first == 0 ? Recompute::full : Recompute::none;
+    if (stage.recompute == Recompute::selective && (as_trained || choice.by_all_blocks())) {
+      stage.recompute = choice.by_all_blocks() ? Recompute::full : Recompute::none;
       stage.recomputed.clear();
     }
   }
@@ -102,7 +102,7 @@ ConfigToWrite config_of(const PlanToWrite& what, const UniformPlan& uniform) {
   config.mesh.pipeline = uniform.ranks;
   config.layers = read_pipeline_layout({uniform.layout, {}});
   config.micro_batches = what.micro_batches;
-  const bool by_blocks = what.training.recompute.blocks > 0 && what.training.recompute.first == 0;
+  const bool by_blocks = what.training.recompute.by_all_blocks();
   const bool selective = std::any_of(what.plan.stages.begin(), what.plan.stages.end(),
                                      [](const Stage& stage) { return stage.recompute == Recompute::selective; });
   config.recompute = selective ? (by_blocks ? Recompute::full : Recompute::selective) : first.recompute;

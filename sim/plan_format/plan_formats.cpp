@@ -16,9 +16,9 @@ bool same_share(double a, double b) { return std::abs(a - b) <= 1e-9; }
 
 // Blocks that run again one after another are the full recompute of a format that knows no more.
 bool same_recompute(const Stage& written, const Stage& read, const Training& training) {
-  const bool by_blocks = training.recompute.blocks > 0 && training.recompute.first == 0;
   return (written.recompute == read.recompute && written.recomputed == read.recomputed) ||
-         (by_blocks && written.recompute == Recompute::selective && read.recompute == Recompute::full);
+         (training.recompute.by_all_blocks() && written.recompute == Recompute::selective &&
+          read.recompute == Recompute::full);
 }
 
 bool same_stages(const std::vector<Stage>& written, const std::vector<Stage>& read, const Training& training) {

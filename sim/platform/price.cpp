@@ -49,8 +49,7 @@ Price read_price(yaml::Map& map, const Price& otherwise) {
 }
 
 std::string in_words(const Price& price) {
-  constexpr double kHour = 3600;
-  const std::string rate = to_text(price.rate.value * kHour, 2) + " USD/h";
+  const std::string rate = to_text(price.rate.value * kSecondsOfHour, 2) + " USD/h";
   if (price.rate.value == 0 && price.source.empty()) {
     return "no price";
   }

@@ -107,11 +107,10 @@ Json objective_of(const Run& run) {
 }
 
 Json prices_of(const Run& run) {
-  constexpr double kHour = 3600;
   Json list = Json::array();
   for (const auto& [of, price] : run.prices) {
     list.push_back({{"of", of},
-                    {"usd_per_hour", price.rate.value * kHour},
+                    {"usd_per_hour", price.rate.value * kSecondsOfHour},
                     {"source", price.source.empty() ? Json() : Json(price.source)},
                     {"date", price.date.empty() ? Json() : Json(price.date)},
                     {"assumed", price.assumed}});

@@ -16,8 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kHour = 3600;
-
 // The degrees that are given, as a reader names them; null where a strategy chooses.
 Json degrees_of(const std::optional<ParallelDegrees>& given) {
   if (!given) {
@@ -69,7 +67,7 @@ Json types_of(const Platform& platform) {
                       {"vendor", platform.types[type].vendor},
                       {"count", counts[type]},
                       {"memory_bytes", platform.types[type].memory.value},
-                      {"usd_per_hour", platform.types[type].price.rate.value * kHour}});
+                      {"usd_per_hour", platform.types[type].price.rate.value * kSecondsOfHour}});
     }
   }
   return list;

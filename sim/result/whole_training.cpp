@@ -7,8 +7,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kSecondsOfHour = 3600, kSecondsOfDay = 24 * kSecondsOfHour;
-
 bool in_days(Seconds time) { return time.value > 2 * kSecondsOfDay; }
 
 // In the unit of the whole training, without its name.

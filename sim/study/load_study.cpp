@@ -212,7 +212,7 @@ void find_modules(RecomputeChoice& choice, const ModelGraph& model, std::vector<
   const std::vector<std::string> missing = name_operators(choice, model);
   if (!missing.empty() && choice.of_modules.empty()) {
     std::string known;
-    for (const RecomputeModuleRow& row : kRecomputeModules) {
+    for (const ModuleRow& row : kRecomputeModules) {
       known += row.operators(model).empty() ? "" : (known.empty() ? "" : ", ") + std::string(row.name);
     }
     throw InputError(choice.where,
@@ -440,7 +440,7 @@ yaml::Node study_document(const std::string& model, const std::string& platform)
   const auto add = [&](const char* key, const std::string& value, const char* flag) {
     if (!value.empty()) {
       const Where where{flag, 0, 0};
-      document.entries.push_back({key, where, {.kind = yaml::Node::Kind::scalar, .text = value, .where = where}});
+      document.entries.push_back({key, where, yaml::text_node(value, where)});
     }
   };
   add("model", model, "MODEL");

@@ -25,10 +25,6 @@ std::string without_blanks_around(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-yaml::Node text_node(const std::string& text, const Where& where) {
-  return {.kind = yaml::Node::Kind::scalar, .text = text, .where = where};
-}
-
 std::string text_at(const yaml::Node* map, const char* key, const char* otherwise) {
   const yaml::Node* value = map != nullptr ? map->find(key) : nullptr;
   return value != nullptr ? value->text : otherwise;
@@ -85,20 +81,21 @@ yaml::Node document_of(const std::vector<NodeShorthand>& sum, const std::vector<
     network = network == nullptr ? own : network;
     const std::string bandwidth = text_at(own, "bandwidth", "");
     yaml::erase(node, {"name", "count"});
-    node.entries.insert(node.entries.begin(), {{"name", where, text_node(documents[part].find("name")->text, where)},
-                                               {"count", where, text_node(std::to_string(sum[part].count), where)}});
+    node.entries.insert(node.entries.begin(),
+                        {{"name", where, yaml::text_node(documents[part].find("name")->text, where)},
+                         {"count", where, yaml::text_node(std::to_string(sum[part].count), where)}});
     if (!bandwidth.empty() && node.find("nic_bandwidth") == nullptr) {
-      node.entries.push_back({"nic_bandwidth", where, text_node(bandwidth, where)});
+      node.entries.push_back({"nic_bandwidth", where, yaml::text_node(bandwidth, where)});
     }
     nodes.items.push_back(std::move(node));
     nics += (part == 0 ? "" : ", ") + sum[part].node + " " + bandwidth;
     name += (part == 0 ? "" : " + ") + std::to_string(sum[part].count) + " x " + sum[part].node;
   }
-  document.entries = {{"name", where, text_node(name, where)},
+  document.entries = {{"name", where, yaml::text_node(name, where)},
                       {"description", where,
-                       text_node("nodes of several kinds on one network; assumed: each keeps its NICs (" + nics +
-                                     "), latency and switches are those of " + sum.front().node,
-                                 where)},
+                       yaml::text_node("nodes of several kinds on one network; assumed: each keeps its NICs (" + nics +
+                                           "), latency and switches are those of " + sum.front().node,
+                                       where)},
                       {"nodes", where, std::move(nodes)},
                       {"network", where, *network}};
   return document;

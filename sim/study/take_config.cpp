@@ -56,13 +56,11 @@ TakenConfig take_config(yaml::Node& study, const ConfigContext& context) {
   yaml::set(study, "training", imported.training);
   if (const yaml::Node* compare = study.find("compare");
       !imported.schedule.empty() && (compare == nullptr || compare->find("schedules") == nullptr)) {
-    yaml::set(study, "compare.schedules",
-              {.kind = yaml::Node::Kind::scalar, .text = imported.schedule, .where = imported.schedule_where});
+    yaml::set(study, "compare.schedules", yaml::text_node(imported.schedule, imported.schedule_where));
   }
   const bool names_recipe = own.find("framework") != nullptr;
   if (!names_recipe && !imported.framework.empty()) {
-    yaml::set(study, "training.framework",
-              {.kind = yaml::Node::Kind::scalar, .text = imported.framework, .where = config_where});
+    yaml::set(study, "training.framework", yaml::text_node(imported.framework, config_where));
   }
   return {std::move(name), std::move(imported.unheeded), std::move(imported.conflicts),
           names_recipe ? "" : std::move(imported.framework)};

@@ -93,8 +93,8 @@ TEST_CASE("recompute of blocks is what a layout that does not fit is told first"
   CHECK(compared(study).comparison.runs.front().would_fit == "recompute: blocks");
 }
 
-WrittenConfig written(const std::string& format, const std::string& training, const std::string& schedule) {
-  const Study study = study_with(training);
+// The study's split by `mesh` under a schedule, with all its micro-batches.
+Plan mesh_plan(const Study& study, const std::string& schedule) {
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
   const Scenario scenario{.strategy = &find_by_name(strategies(), "mesh", "strategy", {}),
@@ -104,8 +104,14 @@ WrittenConfig written(const std::string& format, const std::string& training, co
   const Infeasible* why = std::get_if<Infeasible>(&planned);
   INFO((why != nullptr ? why->reason : ""));
   REQUIRE(why == nullptr);
+  return std::get<Plan>(planned);
+}
+
+WrittenConfig written(const std::string& format, const std::string& training, const std::string& schedule) {
+  const Study study = study_with(training);
+  const Plan plan = mesh_plan(study, schedule);
   return write_config(find_by_name(config_formats(), format, "format", {}),
-                      {std::get<Plan>(planned), *study.model, study.platform, study.training, scenario.micro_batches});
+                      {plan, *study.model, study.platform, study.training, study.training.micro_batches.front()});
 }
 
 std::string text_of(const WrittenConfig& config) {
@@ -138,21 +144,15 @@ TEST_CASE("what is written for a framework says the same degrees", "[config]") {
 // What a plan's file, read as a plan, does not say: how it is trained.
 std::string written_megatron(const std::string& training, const std::string& schedule, std::vector<std::string>& lost) {
   const Study study = study_with(training);
-  ScheduleCounts counts;
-  StudyMemo memo(study, counts);
-  const Scenario scenario{.strategy = &find_by_name(strategies(), "mesh", "strategy", {}),
-                          .schedule = &find_by_name(schedules(), schedule, "schedule", {}),
-                          .micro_batches = study.training.micro_batches.front()};
-  const PlanResult planned = plan_scenario(memo, scenario).result;
-  REQUIRE(std::holds_alternative<Plan>(planned));
-  const PlanToWrite what{std::get<Plan>(planned), *study.model,           study.platform,
-                         study.training,          scenario.micro_batches, schedule};
-  const WrittenPlan plan = write_plan(find_by_name(plan_formats(), "megatron", "format", {}), what);
-  const Infeasible* why = std::get_if<Infeasible>(&plan);
+  const Plan plan = mesh_plan(study, schedule);
+  const PlanToWrite what{plan,    *study.model, study.platform, study.training, study.training.micro_batches.front(),
+                         schedule};
+  const WrittenPlan text = write_plan(find_by_name(plan_formats(), "megatron", "format", {}), what);
+  const Infeasible* why = std::get_if<Infeasible>(&text);
   INFO((why != nullptr ? why->reason : ""));
   REQUIRE(why == nullptr);
-  lost = lost_in(std::get<std::string>(plan), "megatron", what);
-  return std::get<std::string>(plan);
+  lost = lost_in(std::get<std::string>(text), "megatron", what);
+  return std::get<std::string>(text);
 }
 
 TEST_CASE("what is written for Megatron-LM is the same training when it is read", "[config]") {
@@ -199,15 +199,9 @@ TEST_CASE("what is written for Megatron-LM is the same training when it is read"
 TEST_CASE("what a configuration does not carry is named", "[config]") {
   const auto lost = [](const std::string& format, const std::string& training) {
     const Study study = study_with(training);
-    ScheduleCounts counts;
-    StudyMemo memo(study, counts);
-    const Scenario scenario{.strategy = &find_by_name(strategies(), "mesh", "strategy", {}),
-                            .schedule = &find_by_name(schedules(), "1f1b", "schedule", {}),
-                            .micro_batches = study.training.micro_batches.front()};
-    const PlanResult planned = plan_scenario(memo, scenario).result;
-    REQUIRE(std::holds_alternative<Plan>(planned));
-    const PlanToWrite what{std::get<Plan>(planned), *study.model,           study.platform,
-                           study.training,          scenario.micro_batches, "1f1b"};
+    const Plan plan = mesh_plan(study, "1f1b");
+    const PlanToWrite what{plan,  *study.model, study.platform, study.training, study.training.micro_batches.front(),
+                           "1f1b"};
     const WrittenConfig config = write_config(find_by_name(config_formats(), format, "format", {}), what);
     const std::string text = text_of(config);
     INFO(text);

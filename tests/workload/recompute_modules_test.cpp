@@ -51,7 +51,7 @@ TEST_CASE("modules are of numbered blocks alone", "[workload][recompute]") {
   const ModelGraph llama = shipped("llama3-8b");
   CHECK(layer_norms(llama).size() == 2 * 32);
   const ModelGraph resnet = shipped("resnet50");
-  for (const RecomputeModuleRow& row : kRecomputeModules) {
+  for (const ModuleRow& row : kRecomputeModules) {
     CAPTURE(row.name);
     CHECK(row.operators(resnet).empty());
   }

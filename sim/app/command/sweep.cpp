@@ -261,9 +261,7 @@ yaml::Node with_tokens(yaml::Node document, const std::vector<Setting>& settings
   }
   const auto each = std::llround(tokens_of(read_model(*model, folders, {})));
   if (each > 0) {
-    whole.entries.push_back({"tokens_per_sample",
-                             whole.where,
-                             {.kind = yaml::Node::Kind::scalar, .text = std::to_string(each), .where = whole.where}});
+    whole.entries.push_back({"tokens_per_sample", whole.where, yaml::text_node(std::to_string(each), whole.where)});
     yaml::set(document, "sweep.objective", whole);
   }
   return document;

@@ -92,14 +92,6 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
   return settings;
 }
 
-namespace {
-
-yaml::Node text_node(const std::string& text, const std::string& flag) {
-  return {.kind = yaml::Node::Kind::scalar, .text = text, .where = {flag, 0, 0}};
-}
-
-} // namespace
-
 std::vector<Setting> settings_of(const SettingOptions& options) {
   std::vector<Setting> settings = parse_settings(options.set);
   for (const auto& [key, value] : {std::pair{"engine", options.engine},
@@ -116,7 +108,7 @@ std::vector<Setting> settings_of(const SettingOptions& options) {
     const std::size_t equals = price.find('=');
     const std::string type = price.substr(0, equals == std::string::npos ? 0 : equals);
     settings.push_back({type.empty() ? "price" : "price." + type, "",
-                        text_node(type.empty() ? price : price.substr(equals + 1), "--price")});
+                        yaml::text_node(type.empty() ? price : price.substr(equals + 1), {"--price", 0, 0})});
   }
   for (const auto& [key, given] : {std::pair{"unfold", options.unfold}, {"per_device", options.per_device}}) {
     if (given) {
@@ -139,14 +131,14 @@ namespace {
 
 void add_entry(yaml::Node& map, const std::string& key, const std::string& value, const std::string& flag) {
   if (!value.empty()) {
-    map.entries.push_back({key, {flag, 0, 0}, text_node(value, flag)});
+    map.entries.push_back({key, {flag, 0, 0}, yaml::text_node(value, {flag, 0, 0})});
   }
 }
 
 } // namespace
 
 yaml::Node model_node(const std::string& model, const ModelReading& reading) {
-  yaml::Node name = text_node(model, "MODEL");
+  yaml::Node name = yaml::text_node(model, {"MODEL", 0, 0});
   if (reading.dimensions.empty() && reading.cost_scale.empty() && reading.sequence == 0 && reading.lora == 0 &&
       reading.lora_layers.empty()) {
     return name;
@@ -170,7 +162,7 @@ yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   add_entry(adapters, "rank", rank, "--lora");
   yaml::Node layers{.kind = yaml::Node::Kind::sequence, .where = where};
   for (const std::string& layer : reading.lora_layers) {
-    layers.items.push_back(text_node(layer, "--lora-layers"));
+    layers.items.push_back(yaml::text_node(layer, {"--lora-layers", 0, 0}));
   }
   adapters.entries.push_back({"layers", where, std::move(layers)});
   mapping.entries.push_back({"lora", where, std::move(adapters)});
@@ -189,7 +181,7 @@ ImportOptions import_options(const ModelReading& reading) {
         parse_integer(text.substr(equals + 1), 1, kMost, {"--dim " + text, 0, 0});
   }
   if (!reading.cost_scale.empty()) {
-    yaml::Node scale = text_node(reading.cost_scale, "--cost-scale");
+    yaml::Node scale = yaml::text_node(reading.cost_scale, {"--cost-scale", 0, 0});
     options.cost_scale = yaml::number(scale, "cost_scale", physical::kFactor);
   }
   if (reading.sequence > 0) {

@@ -110,6 +110,10 @@ void set(Node& root, std::string_view dotted_key, const Node& value) {
   value_at(root, dotted_key, value.where) = value;
 }
 
+Node text_node(std::string text, const Where& where) {
+  return {.kind = Node::Kind::scalar, .text = std::move(text), .where = where};
+}
+
 void erase(Node& map, std::initializer_list<std::string_view> keys) {
   std::erase_if(map.entries,
                 [&](const Node::Entry& entry) { return std::find(keys.begin(), keys.end(), entry.key) != keys.end(); });

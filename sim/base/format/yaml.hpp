@@ -55,6 +55,9 @@ void set(Node& root, std::string_view dotted_key, std::string_view value, const 
 /// The same with a parsed value, which keeps its own place.
 void set(Node& root, std::string_view dotted_key, const Node& value);
 
+/// A scalar with this text, as if it stood there.
+Node text_node(std::string text, const Where& where);
+
 /// Removes these keys from a mapping; missing ones are ignored.
 void erase(Node& map, std::initializer_list<std::string_view> keys);
 

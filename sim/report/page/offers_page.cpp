@@ -20,7 +20,6 @@ using nlohmann::json;
 
 /// The median error of a predicted ratio of two measured times (docs/validation.md, what-ifs and rankings).
 constexpr double kErrorOfRatio = 0.06;
-constexpr double kSecondsOfDay = 24 * 3600;
 
 // The best run of one result.
 struct Offer {
@@ -91,7 +90,7 @@ PageTable table_of(const std::vector<Offer>& offers, bool tokens) {
     std::vector<PageCell> row = {{offer.name},
                                  number_cell(offer.values.iteration()),
                                  number_cell(fits && std::isfinite(offer.cost) ? offer.cost : Mark::kNone),
-                                 number_cell(fits ? offer.time / 3600 : Mark::kNone)};
+                                 number_cell(fits ? offer.time / kSecondsOfHour : Mark::kNone)};
     if (whole) {
       row.push_back(number_cell(number_at(training, "seconds") / kSecondsOfDay));
       row.push_back(number_cell(number_at(training, "usd")));
@@ -126,7 +125,7 @@ Answer answer_of(const std::vector<Offer>& offers, bool tokens) {
   const std::string thing = tokens ? "a billion tokens" : "a million samples";
   answer.sentence = best.name + (paid ? " is the cheapest: " : " is the fastest: ") + thing +
                     (paid ? " cost " + to_text(Dollars{best.cost}) + " and take " : " take ") +
-                    to_text(best.time / 3600, 1) + " hours" +
+                    to_text(best.time / kSecondsOfHour, 1) + " hours" +
                     (best.values.plan.empty() ? "" : ", with " + best.values.plan) + ".";
   if (const std::string whole = text_at(object_at(*best.run, "whole_training"), "in_words"); !whole.empty()) {
     answer.sentence += " " + whole + ".";

@@ -17,8 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kHour = 3600;
-
 std::string counted(long count, const std::string& thing) {
   return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }
@@ -112,9 +110,8 @@ std::optional<AnswerFigure> training_figure(const json& run) {
   if (!(seconds > 0)) {
     return {};
   }
-  constexpr double kDay = 24 * kHour;
   return AnswerFigure{"The whole training",
-                      with_commas(seconds / kDay) + " days" +
+                      with_commas(seconds / kSecondsOfDay) + " days" +
                           (usd > 0 ? ", " + with_commas(std::round(usd)) + " USD" : std::string()),
                       text_at(whole, "in_words")};
 }
@@ -126,11 +123,11 @@ std::optional<AnswerFigure> cost_figure(const RunValues& values) {
   }
   const double tokens = values.of(metric("tokens_per_second")), samples = values.of(metric("samples_per_second"));
   const std::string mark = values.of(metric("assumed_cost_share")) > 0 ? kAssumedMark : "";
-  const double hourly = million / 1e6 * samples * kHour;
+  const double hourly = million / 1e6 * samples * kSecondsOfHour;
   const std::string detail =
       mark + to_text(Dollars{hourly}) + " per hour" + (mark.empty() ? "" : "; ~ rests on an assumed price");
   if (tokens > 0) {
-    const double billion = million / 1e6 * samples / tokens * 1e9, hours = 1e9 / tokens / kHour;
+    const double billion = million / 1e6 * samples / tokens * 1e9, hours = 1e9 / tokens / kSecondsOfHour;
     const bool days = hours > 48;
     return AnswerFigure{"A billion tokens", mark + to_text(Dollars{billion}),
                         "in " + to_text(days ? hours / 24 : hours, 1) + (days ? " days; " : " hours; ") + detail};
@@ -283,11 +280,12 @@ std::string price_remark_of(const json& runs) {
   std::vector<NamedPrice> prices;
   for (const json& run : runs) {
     for (const json& one : list_at(run, "prices")) {
-      add_prices(prices, std::array{NamedPrice{text_at(one, "of"),
-                                               {.rate = DollarsPerSecond{number_at(one, "usd_per_hour") / kHour},
-                                                .source = text_at(one, "source"),
-                                                .date = text_at(one, "date"),
-                                                .assumed = one.value("assumed", false)}}});
+      add_prices(prices,
+                 std::array{NamedPrice{text_at(one, "of"),
+                                       {.rate = DollarsPerSecond{number_at(one, "usd_per_hour") / kSecondsOfHour},
+                                        .source = text_at(one, "source"),
+                                        .date = text_at(one, "date"),
+                                        .assumed = one.value("assumed", false)}}});
     }
   }
   return price_remark(prices);

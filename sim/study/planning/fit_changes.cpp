@@ -110,8 +110,8 @@ std::string other_degrees(StudyMemo& memo, const Scenario& scenario) {
 std::string what_runs_again(StudyMemo& memo, const Scenario& scenario) {
   StudyCosts& costs = memo.costs;
   const RecomputeChoice& now = costs.training(scenario.recompute).recompute;
-  const bool by_blocks = now.what == Recompute::full || (now.blocks > 0 && now.first == 0) ||
-                         layer_row_of(*costs.study().model).layers.empty();
+  const bool by_blocks =
+      now.what == Recompute::full || now.by_all_blocks() || layer_row_of(*costs.study().model).layers.empty();
   for (const auto& [change, is_so, text] :
        {std::tuple{FitChange::block_recompute, by_blocks, "recompute: blocks"},
         std::tuple{FitChange::full_recompute, now.what == Recompute::full, "recompute: full"}}) {

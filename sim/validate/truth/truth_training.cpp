@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <span>
 
 #include "sim/base/count_of.hpp"
 #include "sim/base/utf8.hpp"
@@ -152,11 +153,8 @@ private:
   // "transformer_engine: attn, moe_router" names modules; "local: per layer" captures layers as they are.
   void write_captured() {
     const std::string graphs = row_.flag("cuda_graphs");
-    std::string modules = has(graphs, "per layer") ? "layer" : "";
-    for (const CapturedModuleRow& row : kCapturedModules) {
-      const bool named = has_word(graphs, row.name);
-      modules += named ? (modules.empty() ? "" : ", ") + std::string(row.name) : "";
-    }
+    const std::string named = modules_named(graphs, kCapturedModules);
+    const std::string modules = has(graphs, "per layer") ? "layer" + (named.empty() ? "" : ", " + named) : named;
     if (!modules.empty()) {
       line("  launches: {captured: [" + modules + "]}");
     }
@@ -198,15 +196,19 @@ private:
       line("  recompute: {kinds: [normalization, elementwise]" + operators + "}");
       return;
     }
-    std::string modules;
-    for (const RecomputeModuleRow& row : kRecomputeModules) {
-      if (has_word(words, row.name)) {
-        modules += (modules.empty() ? "" : ", ") + std::string(row.name);
-      }
-    }
+    const std::string modules = modules_named(words, kRecomputeModules);
     if (!modules.empty() || words == "selective") { // Megatron-LM's default
       line("  recompute: {modules: [" + (modules.empty() ? "core_attn" : modules) + "]}");
     }
+  }
+
+  // Those of the modules that the words name, as a list of YAML has them.
+  static std::string modules_named(const std::string& words, std::span<const ModuleRow> modules) {
+    std::string named;
+    for (const ModuleRow& row : modules) {
+      named += has_word(words, row.name) ? (named.empty() ? "" : ", ") + std::string(row.name) : "";
+    }
+    return named;
   }
 
   // Whether the words, which blanks, commas, colons and pluses part, have one that is the module's name.

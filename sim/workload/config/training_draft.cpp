@@ -16,13 +16,7 @@
 #include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
-namespace {
-
-yaml::Node scalar(std::string text, const Where& where) {
-  return {.kind = yaml::Node::Kind::scalar, .text = std::move(text), .where = where};
-}
-
-} // namespace
+namespace {} // namespace
 
 TrainingDraft::TrainingDraft(const ConfigContext& context, const Where& where)
     : context_(context), layers_(static_cast<int>(layer_row_of(context.model).layers.size())) {
@@ -31,7 +25,7 @@ TrainingDraft::TrainingDraft(const ConfigContext& context, const Where& where)
 }
 
 void TrainingDraft::set(std::string_view key, std::string text, const Where& where) {
-  yaml::set(made_.training, key, scalar(std::move(text), where));
+  yaml::set(made_.training, key, yaml::text_node(std::move(text), where));
 }
 
 void TrainingDraft::degree(std::string_view key, int degree, const Where& where) {
@@ -57,7 +51,7 @@ void TrainingDraft::recompute_kinds(std::initializer_list<KernelKind> kinds, con
   const std::vector<Operator>& operators = context_.model.operators;
   for (const KernelKind kind : kinds) {
     if (std::any_of(operators.begin(), operators.end(), [&](const Operator& op) { return op.kind == kind; })) {
-      list.items.push_back(scalar(std::string(row_of(kind).name), where));
+      list.items.push_back(yaml::text_node(std::string(row_of(kind).name), where));
     }
   }
   if (!list.items.empty()) {
@@ -70,7 +64,7 @@ void TrainingDraft::recompute_modules(const std::vector<std::string>& modules, c
   yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
   for (const std::string& module : modules) {
     const auto row = std::find_if(kRecomputeModules.begin(), kRecomputeModules.end(),
-                                  [&](const RecomputeModuleRow& one) { return one.name == module; });
+                                  [&](const ModuleRow& one) { return one.name == module; });
     if (const std::string meant = misspelt(module, names_of(kRecomputeModules)); !meant.empty()) {
       throw InputError(where, "unknown module '" + excerpt(module) + "' of " + key + "; did you mean '" + meant + "'?");
     }
@@ -79,7 +73,7 @@ void TrainingDraft::recompute_modules(const std::vector<std::string>& modules, c
     } else if (row->operators(context_.model).empty()) {
       leave(key + " " + module + " (the model has none)");
     } else {
-      list.items.push_back(scalar(module, where));
+      list.items.push_back(yaml::text_node(module, where));
     }
   }
   if (!list.items.empty()) {

@@ -13,8 +13,6 @@
 namespace stagecraft {
 namespace {
 
-std::vector<OperatorId> in_order(const std::set<OperatorId>& operators) { return {operators.begin(), operators.end()}; }
-
 bool contains(const std::vector<OperatorId>& operators, OperatorId op) {
   return std::binary_search(operators.begin(), operators.end(), op);
 }
@@ -40,7 +38,7 @@ std::vector<OperatorId> with_norm_and_sum(const ModelGraph& model, const std::ve
       }
     }
   }
-  return in_order(found);
+  return ascending(found);
 }
 
 // Of each numbered block with a core, all up to the first sum after it, MLPs left out that stand beside it.
@@ -81,7 +79,7 @@ std::vector<OperatorId> captured_router(const ModelGraph& model) {
       found.insert(op);
     }
   }
-  return in_order(found);
+  return ascending(found);
 }
 
 std::vector<OperatorId> captured_dispatch(const ModelGraph& model) {

@@ -4,20 +4,11 @@
 
 #include <array>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "sim/workload/model_graph.hpp"
+#include "sim/workload/training/module_row.hpp"
 
 namespace stagecraft {
-
-/// A part as `--cuda-graph-modules` of Megatron-LM names it (megatron/core/transformer/transformer_config.py), and the
-/// two that other arguments capture.
-struct CapturedModuleRow {
-  std::string_view name, help;
-  /// Its operators, ascending; none where the model has no such module.
-  std::vector<OperatorId> (*operators)(const ModelGraph& model);
-};
 
 std::vector<OperatorId> captured_attention(const ModelGraph& model);
 std::vector<OperatorId> captured_mlp(const ModelGraph& model);
@@ -28,16 +19,17 @@ std::vector<OperatorId> captured_state_space(const ModelGraph& model);
 std::vector<OperatorId> captured_layers(const ModelGraph& model);
 std::vector<OperatorId> captured_iteration(const ModelGraph& model);
 
+/// As `--cuda-graph-modules` of Megatron-LM names them (megatron/core/transformer/transformer_config.py), and the two
+/// that other arguments capture.
 inline constexpr std::array kCapturedModules = {
-    CapturedModuleRow{"attn", "attention, from its norm to the sum after it", captured_attention},
-    CapturedModuleRow{"mlp", "the MLP of dense layers, with its norm and the sum after it", captured_mlp},
-    CapturedModuleRow{"moe", "mixtures as a whole", captured_mixture},
-    CapturedModuleRow{"moe_router", "routers, with the norm before and the experts that every token meets",
-                      captured_router},
-    CapturedModuleRow{"moe_preprocess", "what sorts tokens by experts before they are sent", captured_dispatch},
-    CapturedModuleRow{"mamba", "state space layers, from their norm to the sum after them", captured_state_space},
-    CapturedModuleRow{"layer", "whole layers", captured_layers},
-    CapturedModuleRow{"full_iteration", "all of an iteration", captured_iteration},
+    ModuleRow{"attn", "attention, from its norm to the sum after it", captured_attention},
+    ModuleRow{"mlp", "the MLP of dense layers, with its norm and the sum after it", captured_mlp},
+    ModuleRow{"moe", "mixtures as a whole", captured_mixture},
+    ModuleRow{"moe_router", "routers, with the norm before and the experts that every token meets", captured_router},
+    ModuleRow{"moe_preprocess", "what sorts tokens by experts before they are sent", captured_dispatch},
+    ModuleRow{"mamba", "state space layers, from their norm to the sum after them", captured_state_space},
+    ModuleRow{"layer", "whole layers", captured_layers},
+    ModuleRow{"full_iteration", "all of an iteration", captured_iteration},
 };
 
 /// The model with its captured operators marked, and with those for whose counts the host waits: what sends tokens to

@@ -35,10 +35,6 @@ std::vector<OperatorId> operators_that(const ModelGraph& model, const std::funct
   return found;
 }
 
-std::vector<OperatorId> ascending(const std::set<OperatorId>& operators) {
-  return {operators.begin(), operators.end()};
-}
-
 // [operator]: whether its numbered block has a router.
 std::vector<char> in_mixtures(const ModelGraph& model) {
   const std::vector<int> numbers = block_numbers(model);

@@ -3,19 +3,11 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 #include <vector>
 
-#include "sim/workload/model_graph.hpp"
+#include "sim/workload/training/module_row.hpp"
 
 namespace stagecraft {
-
-/// A module as `--recompute-modules` of Megatron-LM names it (megatron/core/transformer/transformer_config.py).
-struct RecomputeModuleRow {
-  std::string_view name, help;
-  /// Its operators in the model's numbered blocks, ascending; none where the model has no such module.
-  std::vector<OperatorId> (*operators)(const ModelGraph& model);
-};
 
 std::vector<OperatorId> core_attention(const ModelGraph& model);
 std::vector<OperatorId> layer_norms(const ModelGraph& model);
@@ -25,15 +17,16 @@ std::vector<OperatorId> dense_mlps(const ModelGraph& model);
 std::vector<OperatorId> shared_experts(const ModelGraph& model);
 std::vector<OperatorId> mixtures(const ModelGraph& model);
 
+/// As `--recompute-modules` of Megatron-LM names them (megatron/core/transformer/transformer_config.py); their
+/// operators are those in the model's numbered blocks.
 inline constexpr std::array kRecomputeModules = {
-    RecomputeModuleRow{"core_attn", "attention between its products", core_attention},
-    RecomputeModuleRow{"layernorm", "norms before attention and before the MLP", layer_norms},
-    RecomputeModuleRow{"mla_up_proj", "norms and products that widen latent queries, keys and values",
-                       latent_up_projections},
-    RecomputeModuleRow{"moe_act", "activations between the products of experts", expert_activations},
-    RecomputeModuleRow{"mlp", "the MLP of dense layers", dense_mlps},
-    RecomputeModuleRow{"shared_experts", "the experts that every token meets", shared_experts},
-    RecomputeModuleRow{"moe", "router, dispatch, experts, shared ones too, and what adds them up", mixtures},
+    ModuleRow{"core_attn", "attention between its products", core_attention},
+    ModuleRow{"layernorm", "norms before attention and before the MLP", layer_norms},
+    ModuleRow{"mla_up_proj", "norms and products that widen latent queries, keys and values", latent_up_projections},
+    ModuleRow{"moe_act", "activations between the products of experts", expert_activations},
+    ModuleRow{"mlp", "the MLP of dense layers", dense_mlps},
+    ModuleRow{"shared_experts", "the experts that every token meets", shared_experts},
+    ModuleRow{"moe", "router, dispatch, experts, shared ones too, and what adds them up", mixtures},
 };
 
 } // namespace stagecraft

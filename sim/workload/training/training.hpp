@@ -86,6 +86,9 @@ struct RecomputeChoice {
   bool when_given = false; ///< the file says when; else it follows from the model (restore_in_backward)
   Where where;             ///< place in the file, for errors
 
+  /// Whether all blocks run again, one group after another: the full recompute of frameworks.
+  bool by_all_blocks() const { return blocks > 0 && first == 0; }
+
   /// Equal if both mean the same, wherever they stand.
   bool operator==(const RecomputeChoice& other) const {
     return what == other.what && operators == other.operators && kinds == other.kinds && modules == other.modules &&
