@@ -40,7 +40,7 @@ private:
 
   Seconds replay(const Rig& rig, ReplayFunction engine) const {
     const ReplayRequest request{rig.graph, rig.platform, request_.timeline.iterations};
-    Timeline timeline = std::move(engine({&request, 1}).front());
+    Timeline timeline = std::move(engine(until_steady({&request, 1})).front());
     timeline.window = request_.timeline.window;
     if (rig.graph.overlaps) {
       make_steady(engine, {&request, 1}, {&timeline, 1});

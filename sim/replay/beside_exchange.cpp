@@ -181,7 +181,11 @@ bool exchanges_slow(const Platform& platform) {
 }
 
 std::vector<Timeline> replay_beside_exchanges(ReplayFunction engine, std::span<const ReplayRequest> requests) {
-  std::vector<Timeline> timelines = engine(requests);
+  std::vector<ReplayRequest> whole(requests.begin(), requests.end());
+  for (ReplayRequest& request : whole) { // all of a timeline is looked at
+    request.most_iterations = exchanges_slow(request.platform) ? 0 : request.most_iterations;
+  }
+  std::vector<Timeline> timelines = engine(whole);
   std::vector<std::pair<std::size_t, Beside>> open; // those whose durations may not agree yet, by place
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (exchanges_slow(requests[i].platform)) {

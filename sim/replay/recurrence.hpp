@@ -83,13 +83,14 @@ public:
   /// When a task ends; where that is not known yet, no more than the inputs that it misses.
   double finish_of(std::size_t executed) const { return finish_[executed]; }
 
-  /// The times that are known so far, from the origin on; the others are infinite. Only where the origin is beyond the
-  /// number of inputs of any task.
-  Timeline known() const {
-    Timeline known{.iterations = timeline_.iterations};
-    known.start.resize(executed_);
-    known.finish.resize(executed_);
-    for (std::size_t at = 0; at < executed_; ++at) {
+  /// The times of the first iterations that are known so far, from the origin on; the others are infinite. Only where
+  /// the origin is beyond the number of inputs of any task.
+  Timeline known(int iterations) const {
+    const std::size_t executed = static_cast<std::size_t>(tasks_) * iterations;
+    Timeline known{.iterations = iterations};
+    known.start.resize(executed);
+    known.finish.resize(executed);
+    for (std::size_t at = 0; at < executed; ++at) {
       const bool ends = finish_[at] >= origin_;
       known.start[at] = ends ? start_[at] - origin_ : kInfinity;
       known.finish[at] = ends ? finish_[at] - origin_ : kInfinity;

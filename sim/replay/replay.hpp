@@ -25,6 +25,10 @@ struct ReplayRequest {
   std::span<const SpeedChange> speeds = {}; ///< every engine integrates the changing speed exactly
   /// [iteration * tasks + task]: seconds of computations, in place of those of their works; empty: as works say.
   std::span<const double> computing = {};
+  /// Where iterations overlap and this is no less than `iterations`: an engine may double them, up to here, until their
+  /// period is steady, and what ends after the first device has run out of work may be infinite. find_steady() looks no
+  /// further.
+  int most_iterations = 0;
 };
 
 /// Runs a batch of graphs, of one platform or of several. Where a device type says that exchanges slow computing down,
@@ -43,9 +47,6 @@ std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests);
 /// The same without SimGrid, ten times as fast: flows that meet are shared out by ourselves, with other rounding. To
 /// choose by; what is chosen is replayed on SimGrid.
 std::vector<Timeline> replay_max_min(std::span<const ReplayRequest> requests);
-/// The same, to the last bit, up to when the first device runs out of work; where iterations overlap, what ends later
-/// may be infinite. find_steady() looks no further.
-std::vector<Timeline> replay_max_min_until_idle(std::span<const ReplayRequest> requests);
 
 /// As replay_simgrid() with all transfers in SimGrid, and computations as Execs on hosts with speed profiles: SimGrid
 /// integrates the speeds that the other engines integrate themselves. Each request with speed changes needs a child of

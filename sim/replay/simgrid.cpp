@@ -25,24 +25,46 @@ void move_clock_to(sg::Engine& engine, double date) {
 // One graph running on the engine: whatever is told of finished activities.
 using Finished = std::function<void(const sg::Activity&)>;
 
-// Runs a graph and puts down when its tasks start and finish, side by side. Returns when its last one does.
-template <class Phase> double run_phase(Phase&& phase, Finished& finished, std::span<double> times) {
+// Elements of memory for a graph's number of iterations and for when its tasks start and finish, side by side.
+std::size_t doubles_of(const ReplayRequest& request) {
+  const int iterations = std::max(request.iterations, request.most_iterations);
+  return 1 + 2 * static_cast<std::size_t>(request.graph.tasks()) * iterations;
+}
+
+// Runs a graph and puts that down. Returns when its last task ends.
+template <class Phase> double run_phase(Phase&& phase, Finished& finished, std::span<double> put) {
   const double begin = clock_now();
   finished = [&phase](const sg::Activity& activity) { phase.finished(activity); };
   if (!phase.run()) {
     throw std::runtime_error("the replay stopped with tasks waiting for each other");
   }
   const Timeline timeline = phase.take();
+  put[0] = timeline.iterations;
+  double end = 0;
   for (std::size_t executed = 0; executed < timeline.start.size(); ++executed) {
-    times[2 * executed] = timeline.start[executed];
-    times[2 * executed + 1] = timeline.finish[executed];
+    put[1 + 2 * executed] = timeline.start[executed];
+    put[2 + 2 * executed] = timeline.finish[executed];
+    end = timeline.finish[executed] < kInfinity ? std::max(end, timeline.finish[executed]) : end;
   }
-  return begin + timeline.end();
+  return begin + end;
+}
+
+// What run_phase() put down.
+Timeline timeline_from(std::span<const double> put, int tasks) {
+  Timeline timeline{.iterations = static_cast<int>(put[0])};
+  const std::size_t executed = static_cast<std::size_t>(tasks) * timeline.iterations;
+  timeline.start.reserve(executed);
+  timeline.finish.reserve(executed);
+  for (std::size_t entry = 0; entry < executed; ++entry) {
+    timeline.start.push_back(put[1 + 2 * entry]);
+    timeline.finish.push_back(put[2 + 2 * entry]);
+  }
+  return timeline;
 }
 
 // Runs graphs one after another on one engine, from `start` on; each measures times from its own start. Returns how
 // many fitted before the clock reached twice `start`, at least one.
-std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std::span<double> times, bool computes) {
+std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std::span<double> put, bool computes) {
   sg::Engine engine = start_simgrid();
   const Network network(requests, computes);
   Finished finished;
@@ -56,15 +78,14 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std
   std::size_t at = 0;
   for (std::size_t number = 0; number < requests.size(); ++number) {
     const ReplayRequest& request = requests[number];
-    const std::size_t executed = static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
-    const std::span<double> own = times.subspan(at, 2 * executed);
+    const std::span<double> own = put.subspan(at, doubles_of(request));
     const double end = computes
                            ? run_phase(FullPhase(engine, network, request, network.computers(number)), finished, own)
                            : run_phase(FlowPhase(engine, network, request), finished, own);
     if (start > 0 && end >= 2 * start) {
       return std::max<std::size_t>(1, number); // the first graph counts in any case: it began at `start`
     }
-    at += 2 * executed;
+    at += own.size();
   }
   return requests.size();
 }
@@ -112,24 +133,16 @@ std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests,
     const std::vector<ReplayRequest> batch = batch_from(requests, order, first);
     std::size_t doubles = 0;
     for (const ReplayRequest& request : batch) {
-      doubles += 2 * static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
+      doubles += doubles_of(request);
     }
-    SharedDoubles shared(doubles + 1); // times, and in the last element the number of graphs that ran
-    const std::span<double> times = shared.values().first(doubles);
+    SharedDoubles shared(doubles + 1); // and in the last element the number of graphs that ran
+    const std::span<double> put = shared.values().first(doubles);
     double& done = shared.values().back();
-    run_in_child([&] { done = static_cast<double>(run_batch(batch, order[first].start, times, computes)); });
-    auto from = times.begin();
+    run_in_child([&] { done = static_cast<double>(run_batch(batch, order[first].start, put, computes)); });
+    std::size_t at = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(done); ++i) {
-      const ReplayRequest& request = batch[i];
-      const std::size_t executed = static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
-      Timeline& timeline = timelines[order[first + i].request];
-      timeline.iterations = request.iterations;
-      timeline.start.reserve(executed);
-      timeline.finish.reserve(executed);
-      for (std::size_t entry = 0; entry < executed; ++entry) {
-        timeline.start.push_back(*from++);
-        timeline.finish.push_back(*from++);
-      }
+      timelines[order[first + i].request] = timeline_from(put.subspan(at), batch[i].graph.tasks());
+      at += doubles_of(batch[i]);
     }
     first += static_cast<std::size_t>(done);
   }

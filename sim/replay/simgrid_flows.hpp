@@ -8,9 +8,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/replay/recurrence.hpp"
-#include "sim/replay/shared_flows.hpp"
 #include "sim/replay/simgrid_network.hpp"
+#include "sim/replay/until_steady.hpp"
 
 namespace stagecraft {
 
@@ -19,15 +18,16 @@ namespace stagecraft {
 class FlowPhase {
 public:
   FlowPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request)
-      : engine_(engine), network_(network), request_(request), flows_(request.graph, request.platform),
-        recurrence_(request, &flows_, clock_now()), scale_(scale_of(request.graph)) {
+      : engine_(engine), network_(network), until_(request, clock_now()), request_(until_.request()),
+        flows_(request.graph, request.platform), recurrence_(request_, &flows_, clock_now()),
+        scale_(scale_of(request.graph)) {
     network.adopt(request.platform, request.graph, scale_);
   }
 
-  /// Runs the graph to its end; false if tasks remain that wait for each other.
+  /// Runs the graph to its end, or as far as its period shows; false if tasks remain that wait for each other.
   bool run() {
     recurrence_.start();
-    while (!flows_.done()) {
+    while (!flows_.done() && !stops_) {
       const double now = flows_.next();
       step();
       if (!flows_.met().empty()) {
@@ -38,10 +38,10 @@ public:
         engine_.run();
       }
     }
-    return recurrence_.complete();
+    return stops_ || recurrence_.complete();
   }
 
-  Timeline take() { return recurrence_.take(); }
+  Timeline take() { return until_.take(recurrence_); }
 
   void finished(const sg::Activity& activity) {
     const auto number = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
@@ -50,8 +50,10 @@ public:
     }
     last_ = std::move(live_[number - 1]); // the last reference must outlive the callback
     --under_way_;
-    arrived(flows_.end(static_cast<std::int32_t>(number - 1), clock_now()));
-    follow();
+    if (!stops_) { // else what is under way ends for itself
+      arrived(flows_.end(static_cast<std::int32_t>(number - 1), clock_now()));
+      follow();
+    }
   }
 
 private:
@@ -74,7 +76,10 @@ private:
     }
   }
 
-  void arrived(const ArrivedFlow& one) { recurrence_.arrived(one.executed, one.start, one.finish); }
+  void arrived(const ArrivedFlow& one) {
+    recurrence_.arrived(one.executed, one.start, one.finish);
+    stops_ = until_.reached(recurrence_, one.finish);
+  }
 
   // Hands the flows that have met over to SimGrid, whose clock stands where they met.
   void enter() {
@@ -93,11 +98,11 @@ private:
 
   // Lets happen what happens outside SimGrid by now, and sets a timer for what happens next there.
   void follow() {
-    while (!flows_.done() && flows_.next() <= clock_now()) {
+    while (!stops_ && !flows_.done() && flows_.next() <= clock_now()) {
       step();
       enter();
     }
-    const bool waits = under_way_ > 0 && !flows_.done();
+    const bool waits = !stops_ && under_way_ > 0 && !flows_.done();
     if (timer_ != nullptr && !(waits && timer_->get_date() == flows_.next())) {
       timer_->remove();
       timer_ = nullptr;
@@ -112,12 +117,14 @@ private:
 
   const sg::Engine& engine_;
   const Network& network_;
-  ReplayRequest request_;
+  UntilSteady until_;
+  const ReplayRequest& request_;
   SharedFlows flows_;
   Recurrence<SharedFlows> recurrence_;
   double scale_;
   std::vector<sg::ActivityPtr> live_; // [number of a flow]
   int under_way_ = 0;
+  bool stops_ = false;     // as until_ says
   Timer* timer_ = nullptr; // for flows_.next()
   sg::ActivityPtr last_;
 };

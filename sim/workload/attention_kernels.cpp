@@ -85,7 +85,9 @@ ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
       for (KeptInput& kept : op.kept_inputs) {
         kept.part *= stash / op.stash_elements;
       }
+      const Flops counted = op.forward.flops / op.seen;
       op.forward = kernels.forward();
+      op.seen = op.forward.flops / counted;
       op.backward_input = op.backward_input.kernels > 0 ? kernels.backward() : op.backward_input;
     } else {
       for (Pass* pass : {&op.forward, &op.backward_input}) {

@@ -87,7 +87,9 @@ struct Operator {
   /// Held all the time, in bytes, whatever the number of samples: with ModelGraph::memory_given; otherwise of frozen
   /// parameters, once a study has said their precision.
   double resident_bytes = 0;
-  double seen = 1; ///< of an attention: the part of the pairs of a query and a key that its mask leaves
+  /// Of an attention: its forward FLOPs as a part of those of its two products over every pair of a query and a key.
+  /// What its mask leaves; 1 and more where separate kernels work on all pairs.
+  double seen = 1;
   double frozen =
       0; ///< count of parameters that are not trained: they take memory, and have neither gradient nor states
   double active = 1;                   ///< the part of its parameters that one token meets: less than 1 for experts

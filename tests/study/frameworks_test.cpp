@@ -1,6 +1,7 @@
 // What recipes of frameworks say of a training: the host that launches, kernels within a run, attention as it was.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/attention_kernels.hpp"
+#include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/framework.hpp"
 #include "tests/study/studies.hpp"
 
@@ -159,6 +160,17 @@ TEST_CASE("attention by separate kernels keeps and moves the scores of all pairs
     // Q, K and V in, the result out; scores written and read, softmax read and written; dropout 2.5 a pair.
     const double rows = kLength * kHeads * kWidth;
     CHECK(after.forward.moved_elements == near(4 * rows + 2 * kPairs + 2 * kPairs + (drops ? 2.5 * kPairs : 0)));
+  }
+}
+
+// People count two products over every pair, whatever kernels do.
+TEST_CASE("a model's FLOPs are the same by any kernels of attention", "[study][frameworks]") {
+  for (const bool drops : {false, true}) {
+    const ModelGraph fused = attention_model(drops);
+    for (const AttentionRow& row : kAttentions) {
+      CAPTURE(row.name);
+      CHECK(model_flops(with_attention(fused, row)).value == near(model_flops(fused).value));
+    }
   }
 }
 

@@ -71,7 +71,7 @@ std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector
       requests.push_back({*one.alone, study.platform});
     }
   }
-  return requests;
+  return until_steady(requests);
 }
 
 void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds,

@@ -35,13 +35,9 @@ class Draws {
 public:
   /// `steady`: the exact replay's steady timeline.
   Draws(const Study& study, const ReplayRequest& exact, const Timeline& steady)
-      : seed_(study.seed), exact_(exact), exact_seconds_(measure(exact.graph, steady, exact.platform).iteration.value),
-        likely_iterations_(exact.iterations) {
+      : seed_(study.seed), exact_(exact), exact_seconds_(measure(exact.graph, steady, exact.platform).iteration.value) {
     seconds_.fill(kUnknown);
     iterations_.fill(exact.iterations);
-    while (likely_iterations_ < steady.iterations) {
-      likely_iterations_ *= 2;
-    }
     rule_out();
   }
 
@@ -81,9 +77,6 @@ public:
     }
     return draws;
   }
-
-  /// Over how many the exact replay was steady; at least.
-  int likely_iterations() const { return likely_iterations_; }
 
   TaskGraph drawn(int draw) const { return drifted(exact_.graph, seed_, draw); }
   ReplayRequest request(int draw, const TaskGraph& drawn) const {
@@ -138,7 +131,6 @@ private:
   std::uint64_t seed_;
   ReplayRequest exact_;
   double exact_seconds_;
-  int likely_iterations_;
   std::array<double, kDriftDraws> seconds_;   // kUnknown: not weighed; infinite: no gain
   std::array<int, kDriftDraws> iterations_{}; // to replay at first
   std::array<bool, kDriftDraws> is_replayed_{};
@@ -182,66 +174,27 @@ struct Asked {
   }
 };
 
-// Whether fewer iterations than those of a timeline, `first` or that doubled again and again, might have told a period
-// that is steady: they are the same but for rounding until a device has done all its work.
-bool is_steady_before(const TaskGraph& graph, const Timeline& timeline, int first) {
-  constexpr double kClear = 2 * kSteady;
-  for (int iterations = first; iterations < timeline.iterations; iterations *= 2) {
-    Timeline shorter = timeline;
-    cut_short(graph, shorter, iterations);
-    if (find_steady(graph, shorter).spread <= kClear) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// As after a replay of few iterations, and of twice as many until their period is steady. Where the exact replay took
-// more, so do draws: these are replayed at once.
-std::vector<Drawn> weigh_draws(const Replayer& engine, const std::vector<Draws>& draws) {
-  Asked asked(draws, &Draws::to_weigh);
-  const Replayer replay = engine.with(replay_max_min_until_idle);
-  std::vector<ReplayRequest> likely;
-  for (std::size_t at = 0; at < asked.requests.size(); ++at) {
-    const ReplayRequest& few = asked.requests[at];
-    likely.push_back({few.graph, few.platform, draws[asked.drawn[at].request].likely_iterations(), few.speeds});
-  }
-  std::vector<Timeline> replayed = replay(likely);
-  std::vector<ReplayRequest> shorter;
-  std::vector<std::size_t> too_long;
-  for (std::size_t at = 0; at < replayed.size(); ++at) {
-    if (is_steady_before(asked.graphs[at], replayed[at], asked.requests[at].iterations)) {
-      shorter.push_back(asked.requests[at]);
-      too_long.push_back(at);
-    }
-  }
-  std::vector<Timeline> short_ones = shorter.empty() ? std::vector<Timeline>{} : replay(shorter);
-  for (std::size_t i = 0; i < too_long.size(); ++i) {
-    replayed[too_long[i]] = std::move(short_ones[i]);
-  }
-  const std::vector<double> spreads = make_steady(replay, asked.requests, replayed);
-  return std::move(asked).measured(std::move(replayed), spreads);
-}
-
-std::vector<Drawn> replay_draws(const Replayer& replay, const std::vector<Draws>& draws) {
-  Asked asked(draws, &Draws::to_replay);
-  std::vector<Timeline> replayed = replay(asked.requests);
-  const std::vector<double> spreads = make_steady(replay, asked.requests, replayed);
-  return std::move(asked).measured(std::move(replayed), spreads);
+// Replays the draws that `asked` names until their periods are steady.
+std::vector<Drawn> replay_draws(const Replayer& replay, const std::vector<Draws>& draws,
+                                std::vector<int> (Draws::*asked)() const) {
+  Asked these(draws, asked);
+  std::vector<Timeline> replayed = replay(until_steady(these.requests));
+  const std::vector<double> spreads = make_steady(replay, these.requests, replayed);
+  return std::move(these).measured(std::move(replayed), spreads);
 }
 
 // Weighs and replays what is needed of some requests' draws, until nothing is.
 void settle(const Replayer& replay, std::vector<Draws>& draws) {
   for (bool open = true; open;) {
     open = false;
-    for (const Drawn& one : weigh_draws(replay, draws)) {
+    for (const Drawn& one : replay_draws(replay.with(replay_max_min), draws, &Draws::to_weigh)) {
       draws[one.request].weigh(one.draw, one.seconds, one.timeline.iterations);
       open = true;
     }
   }
   for (bool open = true; open;) {
     open = false;
-    for (Drawn& one : replay_draws(replay, draws)) {
+    for (Drawn& one : replay_draws(replay, draws, &Draws::to_replay)) {
       draws[one.request].take(one.draw, one.seconds, std::move(one.timeline), one.spread);
       open = true;
     }

@@ -36,6 +36,16 @@ bool is_affordable(const TaskGraph& graph, int iterations) {
   return iterations <= kMostIterations && static_cast<double>(graph.tasks()) * iterations <= kMostTasks;
 }
 
+// As many iterations as a replay may double `iterations` to at once. More seldom are needed, and all take memory.
+int most_iterations(const TaskGraph& graph, int iterations) {
+  constexpr int kMostTimes = 8;
+  int most = iterations;
+  while (most < kMostTimes * iterations && is_affordable(graph, 2 * most)) {
+    most *= 2;
+  }
+  return most;
+}
+
 } // namespace
 
 int iterations_of(const Study& study, const TaskGraph& graph) {
@@ -49,6 +59,14 @@ int iterations_of(const Study& study, const TaskGraph& graph) {
   const int begun = graph.workers + graph.queue; // batches, until the queue is full and every worker has had one
   const int micro_batches = micro_batches_of(graph);
   return kIterationsOfLocalStep + (begun + micro_batches - 1) / micro_batches + window_of(graph);
+}
+
+std::vector<ReplayRequest> until_steady(std::span<const ReplayRequest> requests) {
+  std::vector<ReplayRequest> watched(requests.begin(), requests.end());
+  for (ReplayRequest& request : watched) {
+    request.most_iterations = request.graph.overlaps ? most_iterations(request.graph, request.iterations) : 0;
+  }
+  return watched;
 }
 
 std::vector<double> make_steady(const Replayer& replay, std::span<const ReplayRequest> requests,
@@ -76,7 +94,7 @@ std::vector<double> make_steady(const Replayer& replay, std::span<const ReplayRe
         spreads[i] = steadiness.spread > kSteady ? steadiness.spread : 0;
       }
     }
-    std::vector<Timeline> replayed = longer.empty() ? std::vector<Timeline>{} : replay(longer);
+    std::vector<Timeline> replayed = longer.empty() ? std::vector<Timeline>{} : replay(until_steady(longer));
     for (std::size_t i = 0; i < replayed.size(); ++i) {
       timelines[repeated[i]] = std::move(replayed[i]);
     }
@@ -86,7 +104,7 @@ std::vector<double> make_steady(const Replayer& replay, std::span<const ReplayRe
 }
 
 std::vector<Timeline> replay_steady(const Replayer& replay, std::span<const ReplayRequest> requests) {
-  std::vector<Timeline> timelines = replay(requests);
+  std::vector<Timeline> timelines = replay(until_steady(requests));
   make_steady(replay, requests, timelines);
   return timelines;
 }

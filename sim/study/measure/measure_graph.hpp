@@ -19,11 +19,15 @@ inline constexpr int kIterationsOfLocalStep = 4;
 /// Iterations to replay: until the period is steady or, where iterations overlap, at first.
 int iterations_of(const Study& study, const TaskGraph& graph);
 
+/// The requests, which engines may stop where the period shows: for make_steady(). Where iterations overlap, up to
+/// eight times as many may follow, as long as that is little work.
+std::vector<ReplayRequest> until_steady(std::span<const ReplayRequest> requests);
+
 /// Sets over how many of the last iterations each timeline is measured: one; several where there is a loader; and where
 /// iterations overlap, as many as find_steady() says. Graphs whose period is not steady are replayed again over twice
 /// the iterations, as long as that is little work. The timelines are those of the requests, with iterations_of()
-/// iterations. Of the last iterations those are cut off in which a device has run out of work. Returns how far each
-/// period may still be off, as a fraction of it; 0 where it is steady.
+/// iterations, or of until_steady(). Of the last iterations those are cut off in which a device has run out of work.
+/// Returns how far each period may still be off, as a fraction of it; 0 where it is steady.
 std::vector<double> make_steady(const Replayer& replay, std::span<const ReplayRequest> requests,
                                 std::span<Timeline> timelines);
 

@@ -20,7 +20,7 @@ std::vector<double> perturbed_iterations(const PerturbOptions& options, const Pl
   for (const TaskGraph& drawn : graphs) {
     requests.push_back({drawn, disturbed, iterations});
   }
-  std::vector<Timeline> timelines = engine.replay(requests);
+  std::vector<Timeline> timelines = engine.replay(until_steady(requests));
   for (Timeline& timeline : timelines) {
     timeline.window = window;
   }
