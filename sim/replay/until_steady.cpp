@@ -18,8 +18,8 @@ bool tells_times(const TaskGraph& graph, double origin) {
 
 UntilSteady::UntilSteady(const ReplayRequest& request, double origin)
     : request_(request), origin_(origin),
-      watches_(request.most_iterations >= request.iterations && request.graph.overlaps &&
-               request.computing.empty() && tells_times(request.graph, origin)),
+      watches_(request.most_iterations >= request.iterations && request.graph.overlaps && request.computing.empty() &&
+               tells_times(request.graph, origin)),
       iterations_(request.iterations) {
   if (watches_) {
     request_.iterations = request.most_iterations;

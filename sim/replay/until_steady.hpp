@@ -8,8 +8,8 @@
 namespace stagecraft {
 
 /// Watches a recurrence that goes in the order of time. Until a device has done all its work of some iterations, they
-/// are the same whether more follow or not. So one replay of many tells what replays of few, of twice as many, and so on
-/// would tell of their period.
+/// are the same whether more follow or not. So one replay of many tells what replays of few, of twice as many, and so
+/// on would tell of their period.
 class UntilSteady {
 public:
   /// Where most_iterations allows it; else nothing is watched, and reached() is never true. `origin`: of the
@@ -34,8 +34,8 @@ private:
   ReplayRequest request_;
   double origin_;
   bool watches_;
-  int iterations_;           // watched now
-  int events_ = 0;           // until the next look
+  int iterations_; // watched now
+  int events_ = 0; // until the next look
   bool reached_ = false;
 };
 

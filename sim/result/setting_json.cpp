@@ -184,6 +184,7 @@ std::string setting_json(const RunSetting& setting) {
                        {"optimizer", training.optimizer->name},
                        {"parallel", degrees_of(training.parallel)},
                        {"recompute", recomputes_of(training)},
+                       {"gradient_bucket_bytes", training.gradient_bucket.value},
                        {"fp8", training.fp8->products ? Json(training.fp8->name) : Json()},
                        {"framework", training.framework.empty() ? Json() : Json(training.framework)}}},
                      {"platform",

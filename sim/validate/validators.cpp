@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "sim/base/error.hpp"
+#include "sim/base/named_table.hpp"
+#include "sim/validate/truth/truth_row.hpp"
 #include "sim/validate/truth/validate_truth.hpp"
 
 namespace stagecraft {
@@ -57,6 +59,11 @@ Validation validate(const std::filesystem::path& path, const ValidateOptions& op
       return without_rows_of_nothing(row.validate(path, options));
     }
     known += (known.empty() ? "" : "; ") + std::string(row.help);
+  }
+  if (path.extension() == ".csv") {
+    throw InputError({path.string(), 1, 1}, "a table of measured runs needs the columns " +
+                                                join(missing_columns(path)) +
+                                                ", too; docs/formats/truth.md has them all");
   }
   throw InputError({path.string()}, "no measured runs of a known kind; allowed: " + known);
 }

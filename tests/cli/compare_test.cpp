@@ -231,6 +231,18 @@ TEST_CASE("a table fits the terminal, or has the columns and the order asked for
   CHECK(sorted != least);
 }
 
+TEST_CASE("columns that a table lacks are found before anything runs", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  CHECK_THAT(shop.run("compare study.yaml --columns rank,exposed -o r.json").err,
+             StartsWith("error: --columns: unknown column 'exposed'"));
+  CHECK_THAT(shop.run("compare study.yaml --sort=-exposed -o r.json").err, Contains("unknown column 'exposed'"));
+  CHECK_THAT(shop.run("compare study.yaml --columns rank --format csv").err, Contains("allowed: --format table or md"));
+  CHECK_FALSE(shop.has("r.json"));
+  // What this table has nothing to say of is empty.
+  CHECK_THAT(shop.succeed("compare study.yaml --columns rank,staleness").out, Contains("\nrank  staleness\n"));
+}
+
 TEST_CASE("the ending of a file names the form of the result, and --format overrules it", "[cli]") {
   const Workshop shop;
   shop.write("study.yaml", small_study());

@@ -1,5 +1,7 @@
 // How much of a run is replayed as tasks of its own makes no difference where nothing shares links.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/analysis/communication.hpp"
+#include "sim/study/compare/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -55,6 +57,25 @@ TEST_CASE("with every exchange a task, a run is what it is with passes as blocks
     CAPTURE(training);
     check_alike(compared("blocks", training, "analytic"), compared("all", training, "analytic"));
   }
+}
+
+// Where backward is one pass, all its exchanges run beside gradients of weights here; where it is split, none does.
+TEST_CASE("exchanges that are wholly hidden are told as hidden", "[study][explain]") {
+  const auto exchanged = [](const std::string& schedule) {
+    const Study read = study("model: gpt2\nplatform: dgx-a100\nengine: analytic\ntraining: {global_batch: 32, "
+                             "micro_batches: 4, precision: bf16, parallel: {tensor: 2, pipeline: 2, data: 2}}\n"
+                             "compare: {strategies: [mesh], schedules: [" +
+                             schedule + "]}\n");
+    ScheduleCounts counts;
+    StudyMemo memo(read, counts);
+    const Prepared one = run_scenario(memo, scenarios_of(read).front());
+    const std::vector<Communication> all = communication_of(*one.graph, one.timeline);
+    return *std::find_if(all.begin(), all.end(), [](const Communication& of) { return of.axis == "tensor"; });
+  };
+  const Communication beside = exchanged("1f1b"), apart = exchanged("zb-h1");
+  CHECK(apart.hidden.value < 1e-12);
+  CHECK(beside.hidden.value > 0.3 * apart.exposed.value);
+  CHECK((beside.exposed + beside.hidden).value == near(apart.exposed.value));
 }
 
 } // namespace

@@ -87,6 +87,53 @@ TEST_CASE("rows that cannot be predicted are listed with the reason", "[validate
   CHECK_THAT(validation.skipped[3].why, Contains("does not state hidden"));
 }
 
+// Two nodes of eight A100 with a network in these words: what a device has of it, and what is assumed.
+std::pair<double, std::vector<std::string>> joined_by(const std::string& network) {
+  const fs::path table = table_of("case,model,layers,hidden,heads,seq_len,vocab,gpu,gpus_per_node,nodes,inter_link,"
+                                  "data_parallel,micro_batch,global_batch,precision,metric,unit,value\n"
+                                  "a,GPT small,2,512,8,128,1024,a100-80gb-sxm,8,2," +
+                                  network + ",16,1,16,bf16,iteration_seconds,s,1\n");
+  const fs::path studies = table.parent_path() / "studies";
+  const Validation validation = validate(table, {.shipped = kRoot, .studies = studies});
+  REQUIRE(validation.rows.size() == 1);
+  const yaml::Node made = yaml::load(studies / "a.yaml");
+  constexpr double kGiga = 1e9;
+  const std::string& bandwidth = made.find("platform")->find("network")->find("bandwidth")->text; // "45.0 GB/s"
+  return {std::stod(bandwidth) * kGiga, validation.rows.front().assumed};
+}
+
+TEST_CASE("a network is of a device, a node or so many ports, and of a node where nobody says", "[validate][truth]") {
+  constexpr double kReached = 0.9, kGigabit = 1e9 / 8; // of a NIC's rate, as in shipped platforms
+  const auto is_of_node = [](const std::string& one) { return one.ends_with(" Gb/s for a whole node"); };
+  for (const auto& [words, of_device, said] : {std::tuple{"400 Gb/s RDMA per GPU", 400.0, true},
+                                               {"1600 Gb/s RoCE per node", 200.0, true},
+                                               {"8x HDR 200Gb/s IB", 200.0, true},
+                                               {"4x100 Gbps RoCE", 50.0, true},
+                                               {"InfiniBand 200 Gb/s", 25.0, false},
+                                               {"100 Gbit/s", 12.5, false}}) {
+    CAPTURE(words);
+    const auto [bandwidth, assumed] = joined_by(words);
+    CHECK(bandwidth == near(of_device * kGigabit * kReached));
+    CHECK(std::any_of(assumed.begin(), assumed.end(), is_of_node) == !said);
+  }
+}
+
+// 16 billion parameters with Adam on one device of 80 GB.
+TEST_CASE("a run that was measured is predicted where it should not have fitted, and that is said",
+          "[validate][truth]") {
+  const Validation validation =
+      validated(kHeader + line("a", "iteration_seconds", "s,1", "a100-80gb-sxm", "GPT,20,8192,64"));
+  REQUIRE(validation.rows.size() == 1);
+  const std::vector<std::string>& assumed = validation.rows.front().assumed;
+  CHECK(std::any_of(assumed.begin(), assumed.end(),
+                    [](const std::string& one) { return one.starts_with("that it fits, though a device lacks "); }));
+}
+
+TEST_CASE("a table that is no table of measured runs names the columns that it lacks", "[validate][truth]") {
+  CHECK_THAT(error_of([] { validated("case,model,gpu,metric,value\na,b,c,d,1\n"); }),
+             Contains("made-up.csv:1:1: ") && Contains("needs the columns unit, global_batch, too"));
+}
+
 TEST_CASE("what a row does not state is assumed, and said", "[validate][truth]") {
   const Validation validation =
       validated("case,model,layers,hidden,heads,ffn_hidden,seq_len,gpu,num_gpus,global_batch,metric,unit,value\n"
@@ -432,6 +479,19 @@ TEST_CASE("a comparison by a framework's recipe says where measurements of runs 
   CHECK(plain.expected->low.value == near(plain.metrics.iteration.value * beside->centre / beside->factor));
   CHECK(plain.expected->high.value == near(plain.metrics.iteration.value * beside->centre * beside->factor));
   CHECK_THAT(plain.expected->family, Contains("without a framework"));
+}
+
+// GPT-2's products and its attention over all pairs before a token, three times, on eight A100 of 312 TFLOP/s.
+TEST_CASE("no range reaches below what products take at the nominal peak", "[validate][intervals]") {
+  const Run run = compare_text("model: gpt2\nplatform: dgx-a100\ntraining: {global_batch: 64, micro_batches: 1, "
+                               "precision: bf16}\ncompare: {strategies: [data-parallel], schedules: [gpipe]}\n")
+                      .comparison.runs.front();
+  constexpr double kLayers = 12, kHidden = 768, kWords = 50257, kTokens = 1024, kBatch = 64;
+  constexpr double kWeights = 12 * kLayers * kHidden * kHidden + kWords * kHidden, kPairs = kTokens * (kTokens + 1) / 2;
+  constexpr double kSample = 3 * (2 * kWeights * kTokens + 2 * 2 * kLayers * kPairs * kHidden);
+  REQUIRE(run.expected);
+  CHECK(run.expected->low.value == near(kBatch * kSample / (8 * 312e12)));
+  CHECK(run.expected->low < run.lower_bound);
 }
 
 } // namespace

@@ -24,6 +24,7 @@
 #include "sim/result/whole_training.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/timeline/device_names.hpp"
+#include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
 namespace {
@@ -149,10 +150,14 @@ std::string why_not_of(const Run& run, const ShownRun& shown) {
          (shown.schedules.empty() ? "" : "; the same under " + join(shown.schedules));
 }
 
-// Whether runs are counted in tokens instead of samples.
-bool counts_tokens(const ComparisonResult& result) {
-  const auto& runs = result.comparison.runs;
-  return std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.tokens_per_second > 0; });
+// What a table of runs has beside what every one has.
+struct Extras {
+  bool tokens = false;    // rates are counted in tokens instead of samples
+  bool staleness = false; // runs ranked apart have it; and any table, where columns are named
+};
+
+Extras extras_of(const Study& study, bool apart, const CompareCommand& options) {
+  return {tokens_of(*study.model) > 0, apart || !options.output.columns.empty()};
 }
 
 // Samples per second; or tokens per second, those of each device, and how much of the peak that is.
@@ -164,24 +169,24 @@ std::vector<std::string> rate_cells(const Run& run, bool tokens) {
           run.mfu > 0 ? percent(run.mfu, 1) : ""};
 }
 
-std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown, bool apart, bool tokens) {
+std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown, bool apart, const Extras& extras) {
   const Bytes peak = *std::max_element(run.metrics.peak_memory.begin(), run.metrics.peak_memory.end());
   std::vector<std::string> cells = {to_text(run.metrics.iteration), to_text(run.estimate)};
-  for (std::string& rate : rate_cells(run, tokens)) {
+  for (std::string& rate : rate_cells(run, extras.tokens)) {
     cells.push_back(std::move(rate));
   }
   cells.insert(cells.end(),
                {to_text(run.speedup, 2), "+" + percent(run.over_bound(), 0), percent(run.metrics.bubble_fraction, 1),
                 to_text(peak), to_text(run.energy_per_sample), cost_of_million(run)});
-  if (apart) {
-    cells.push_back(to_text(*std::max_element(run.staleness.begin(), run.staleness.end()), 1));
+  if (extras.staleness) {
+    const bool stale = !run.staleness.empty();
+    cells.push_back(stale ? to_text(*std::max_element(run.staleness.begin(), run.staleness.end()), 1) : "");
   }
   cells.push_back(remarks_of(run, shown, apart));
   return cells;
 }
 
-// A row for each of the runs. Those ranked apart have a column more.
-Table table_of(const ComparisonResult& result, const std::vector<ShownRun>& runs, bool apart) {
+Table header_of(const Extras& extras) {
   Table table{{{"rank", Align::right},
                {"strategy"},
                {"schedule"},
@@ -197,16 +202,21 @@ Table table_of(const ComparisonResult& result, const std::vector<ShownRun>& runs
                {"per million", Align::right},
                {"remarks"}},
               {}};
-  if (apart) {
+  if (extras.staleness) {
     table.columns.insert(table.columns.end() - 1, {"staleness", Align::right});
   }
-  const bool tokens = counts_tokens(result);
-  if (tokens) {
+  if (extras.tokens) {
     const auto samples = std::find_if(table.columns.begin(), table.columns.end(),
                                       [](const auto& column) { return column.title == "samples/s"; });
     samples->title = "tokens/s";
     table.columns.insert(samples + 1, {{"per device", Align::right}, {"MFU", Align::right}});
   }
+  return table;
+}
+
+// A row for each of the runs.
+Table table_of(const ComparisonResult& result, const std::vector<ShownRun>& runs, bool apart, const Extras& extras) {
+  Table table = header_of(extras);
   for (const ShownRun& shown : runs) {
     const Run& run = result.comparison.runs[shown.run];
     const bool winner = shown.run == 0 && run.feasible;
@@ -217,7 +227,7 @@ Table table_of(const ComparisonResult& result, const std::vector<ShownRun>& runs
                              {run.schedule + order, style},
                              {std::to_string(run.micro_batches), style}};
     if (run.feasible) {
-      for (std::string& text : feasible_cells(run, shown, apart, tokens)) {
+      for (std::string& text : feasible_cells(run, shown, apart, extras)) {
         row.push_back({std::move(text), style});
       }
     } else {
@@ -290,9 +300,9 @@ struct ShownTable {
   std::size_t runs = 0; ///< in all its rows, those left out too
 };
 
-ShownTable shown_table(const ComparisonResult& result, bool apart, const CompareCommand& options) {
+ShownTable shown_table(const Study& study, const ComparisonResult& result, bool apart, const CompareCommand& options) {
   const std::vector<ShownRun> runs = shown_runs(result, apart, options.all_rows);
-  return {cut(table_of(result, runs, apart), result, runs, options), runs.size()};
+  return {cut(table_of(result, runs, apart, extras_of(study, apart, options)), result, runs, options), runs.size()};
 }
 
 constexpr char kUsualSequence[] = "4096";
@@ -344,8 +354,8 @@ std::string text_of(const GivenStudy& given, const ComparisonResult& result, con
   text += with_usual_sequence(given, result, options);
   TableView view = view_of(options.output);
   view.sort.clear(); // the rows are in that order
-  const ShownTable exact = shown_table(result, false, options);
-  const ShownTable apart = shown_table(result, true, options);
+  const ShownTable exact = shown_table(given.study, result, false, options);
+  const ShownTable apart = shown_table(given.study, result, true, options);
   text += "\n" + to_text(exact.table, view);
   if (apart.runs > 0) {
     text +=
@@ -371,14 +381,14 @@ std::string markdown_of(const GivenStudy& given, const ComparisonResult& result,
   if (const auto whole = comparison.runs.empty() ? std::nullopt : whole_training(comparison.runs.front())) {
     text += in_words(*whole) + ".\n";
   }
-  ShownTable shown = shown_table(result, false, options);
+  ShownTable shown = shown_table(given.study, result, false, options);
   const std::size_t rows = options.all_rows ? shown.table.rows.size() : std::min(kRows, shown.table.rows.size());
   shown.table.rows.resize(rows);
   shown.table.gaps.clear();
   if (rows < comparison.runs.size()) {
     shown.table.gaps.push_back({rows, "… of " + std::to_string(comparison.runs.size()) + " runs"});
   }
-  const char* rate = counts_tokens(result) ? "tokens/s" : "samples/s";
+  const char* rate = extras_of(given.study, false, options).tokens ? "tokens/s" : "samples/s";
   const std::vector<std::string> columns = {"rank", "strategy", "schedule",   "M",           "iteration",
                                             rate,   "speedup",  "over bound", "peak memory", "per million"};
   return text + "\n" +
@@ -445,6 +455,7 @@ ExitStatus run(const CompareCommand& options) {
   for (const std::string& plan : options.plans) {
     add_plan(study, plan, options.plan_format);
   }
+  check_columns(options.output, header_of(extras_of(study, true, options)));
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
   ComparisonResult result = [&] {

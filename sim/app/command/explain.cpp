@@ -184,6 +184,7 @@ ExitStatus run(const ExplainCommand& options) {
   const Prepared one = replay_given(options.run, given.study);
   if (!options.output.quiet) {
     remark_note(plain_training_note(given.study, settings_of(options.settings, options.model)));
+    remark_note(gradient_note(given.study, settings_of(options.settings, options.model), one.plan));
   }
   return tell_prepared(options.output, given.study, one, std::move(given.inputs));
 }

@@ -75,6 +75,7 @@ ExitStatus run(const ReplayCommand& options) {
   const Prepared one = replay_given(options.run, study);
   if (!options.output.quiet) {
     remark_note(plain_training_note(study, settings_of(options.settings, options.model)));
+    remark_note(gradient_note(study, settings_of(options.settings, options.model), one.plan));
   }
   add_given_files(options.run, given.inputs);
   const RunOrigin origin{study.model->name, study.platform.name, std::move(given.inputs)};

@@ -212,6 +212,16 @@ int terminal_width() {
   return width == 0 ? kDefault : static_cast<int>(width);
 }
 
+void check_columns(const OutputOptions& options, const Table& header) {
+  const bool named = !options.columns.empty() || !options.sort.empty();
+  const bool any_table = options.format == "table" || options.format == "md" || options.also_table;
+  if (named && !any_table) {
+    throw InputError({options.columns.empty() ? "--sort" : "--columns", 0, 0},
+                     "is of a table, which '" + options.format + "' is not; allowed: --format table or md");
+  }
+  to_text(Table{header.columns, {}}, view_of(options));
+}
+
 TableView view_of(const OutputOptions& options) {
   TableView view = plain_view_of(options);
   view.columns = options.columns;

@@ -35,6 +35,8 @@ void add_table_flags(Flags& flags, OutputOptions& options);
 TableView view_of(const OutputOptions& options);
 /// The same for a table beside it, which has other columns.
 TableView plain_view_of(const OutputOptions& options);
+/// Before anything runs: InputError where --columns or --sort name what the table lacks, or the result is no table.
+void check_columns(const OutputOptions& options, const Table& header);
 /// Adds --figures, which sets `folder`; `what` says what the figures show.
 void add_figures_flag(Flags& flags, std::string& folder, const std::string& what);
 

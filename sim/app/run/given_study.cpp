@@ -268,6 +268,22 @@ std::string plain_training_note(const Study& study, const std::vector<Setting>& 
          "; --micro-batches 16 --set training='{global_batch: 64, precision: bf16, optimizer: adam}' says otherwise";
 }
 
+std::string gradient_note(const Study& study, const std::vector<Setting>& settings, const Plan& plan) {
+  const bool given = std::any_of(settings.begin(), settings.end(), [](const Setting& setting) {
+    return setting.key.ends_with("gradient_bucket") || setting.value.find("gradient_bucket") != std::string::npos;
+  });
+  const bool reduces =
+      std::any_of(plan.stages.begin(), plan.stages.end(), [](const Stage& stage) { return stage.replicas() > 1; });
+  if (given || !reduces || study.training.gradient_bucket.value > 0 || !study.training.config.empty() ||
+      !study.model->profiles.empty()) {
+    return "";
+  }
+  constexpr double kMegabyte = 1e6;
+  const std::string usual = std::to_string(std::llround(kUsualBucket.value / kMegabyte)) + " MB";
+  return "gradients are reduced after the passes; a comparison reduces them in buckets of " + usual +
+         " meanwhile, as --set training.gradient_bucket='" + usual + "' does here";
+}
+
 GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings, Purpose purpose) {
   return study_of(document_of(options), "", settings, purpose);
 }

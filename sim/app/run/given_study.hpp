@@ -81,6 +81,9 @@ GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting
 /// A note on a run of a model whose training nobody describes, which is then of one sample in plain defaults: what it
 /// is, and how to say otherwise. "" where something of it is given, or the model was measured as it is trained.
 std::string plain_training_note(const Study& study, const std::vector<Setting>& settings);
+/// A note on a run whose replicas reduce gradients otherwise than in a comparison, since nobody says how. "" where
+/// somebody does, or no replicas do.
+std::string gradient_note(const Study& study, const std::vector<Setting>& settings, const Plan& plan);
 /// A note on a --seq beyond what the model's config.json says; "" where there is nothing to say.
 std::string sequence_note(const ModelOptions& options);
 /// Whether MODEL is a study: a YAML file that names a model.

@@ -139,8 +139,8 @@ void TaskGraphBuilder::list_passes(int stage, std::size_t device, ReplicaTasks& 
 void TaskGraphBuilder::note_exchange(std::optional<Pass> pass, const ReplicaTasks& replica, Work& work) const {
   const std::int32_t number = pass && replica.passes >= 0 ? replica.passes + static_cast<int>(*pass) : kNone;
   const Exchanged exchanged = number != kNone ? exchanges_.passes[number].pass->exchanged : Exchanged{};
-  const bool any = exchanged.all.value > 0 && work.seconds.value > 0;
-  work.pass = any ? number : kNone;
+  const bool any = (exchanged.all + exchanged.hidden).value > 0 && work.seconds.value > 0;
+  work.pass = exchanged.all.value > 0 && work.seconds.value > 0 ? number : kNone; // others wait for nothing
   work.exchanging = any ? exchanged.all / work.seconds : 0;
   work.exchanging_latency = any ? exchanged.latency / work.seconds : 0;
   work.exchanging_hidden = any ? exchanged.hidden / work.seconds : 0;

@@ -1,6 +1,7 @@
 // The comparison in words.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "sim/result/plan_line.hpp"
@@ -29,6 +30,11 @@ std::string name_of(const Comparison& comparison, const Run& run) {
 bool is_same_plan(const Run& one, const Run& other) {
   const std::string plan = plan_line(one);
   return plan.find("pipeline 1,") != std::string::npos && plan == plan_line(other);
+}
+
+bool is_same_time(const Run& one, const Run& other) {
+  constexpr double kRounding = 1e-9;
+  return std::abs(one.metrics.iteration / other.metrics.iteration - 1) <= kRounding;
 }
 
 // ", 35635 tokens/s (MFU 41.2 %)", or "" for a model without tokens.
@@ -107,7 +113,25 @@ std::string against_bound(const Comparison& comparison, const Run& best) {
     return "No lower bound is known here.";
   }
   return "No plan " + comparison.bound_holds_for + " can take less than " + to_text(best.lower_bound) +
-         "; this one is " + percent(best.over_bound(), 1) + " above that bound.";
+         "; this one is " + percent(best.over_bound(), 1) + " above that bound." +
+         (best.expected && best.expected->low < best.lower_bound
+              ? " The bound rests on the same costs as the prediction, so that a measured time may be below it."
+              : "");
+}
+
+// The fastest run that does something else than the winner, and by how much it is slower; "" where there is none.
+std::string against_next(const Comparison& comparison, const Run& naive) {
+  constexpr double kTie = 0.03; // of pairs of measured runs, as docs/validation.md counts them
+  const Run& best = comparison.runs.front();
+  const auto next = std::find_if(comparison.runs.begin() + 1, comparison.runs.end(), [&](const Run& run) {
+    return !comparison.competes(run) || !(is_same_plan(best, run) || is_same_time(best, run));
+  });
+  if (next == comparison.runs.end() || !comparison.competes(*next) || &*next == &naive) { // which is told already
+    return "";
+  }
+  const double slower = next->metrics.iteration / best.metrics.iteration - 1;
+  return "The next, " + name_of(comparison, *next) + ", takes " + percent(slower, 1) + " more" +
+         (slower < kTie ? "; measured, a lead of less than " + percent(kTie, 0) + " may turn round" : "") + ".";
 }
 
 // The part of the cluster of which more speed would shorten the winner most; "" where none was looked for.
@@ -322,7 +346,8 @@ std::vector<std::string> make_verdict(const Comparison& comparison, const std::v
     const Run& best = comparison.runs.front();
     verdict.push_back(what_won(comparison, best));
     if (comparison.runs.size() > 1) {
-      verdict.push_back(against_naive(comparison, comparison.runs[naive]));
+      const std::string next = against_next(comparison, comparison.runs[naive]);
+      verdict.push_back(against_naive(comparison, comparison.runs[naive]) + (next.empty() ? "" : " ") + next);
     }
     if (std::string late = how_late(comparison); !late.empty()) {
       verdict.push_back(std::move(late));

@@ -132,8 +132,38 @@ bool is_like_measured(const Run& run) {
   });
 }
 
-// The range of its time by measured runs of its family.
-void add_expected(const Study& study, Run& run) {
+// The FLOPs of products that training a sample takes on any machine: gradients cost what the forward pass does.
+Flops least_flops(const ModelGraph& model) {
+  Flops sum;
+  for (const Operator& op : model.operators) {
+    if (row_of(op.kind).matrix) {
+      const Flops forward = op.forward.flops / std::max(1.0, op.seen);
+      sum += (op.frozen > 0 ? 2.0 : 3.0) * forward;
+    }
+  }
+  return sum;
+}
+
+// The time of an iteration whose devices do nothing but products, at their nominal peak; 0 where one's is not known.
+Seconds least_seconds(const Study& study, const TaskGraph& graph) {
+  const auto peak_of = [&](const DeviceType& type, std::optional<Precision> precision) {
+    const auto none = FlopsPerSecond{0};
+    return precision ? type.peak[static_cast<std::size_t>(*precision)].value_or(none) : none;
+  };
+  FlopsPerSecond peak;
+  for (const DeviceId device : graph.devices_in_use()) {
+    const DeviceType& type = study.platform.type_of(device);
+    const auto own = peak_of(type, study.training.precision);
+    if (own.value == 0) {
+      return Seconds{0};
+    }
+    peak += std::max(own, peak_of(type, study.training.fp8->products));
+  }
+  return least_flops(*study.model) * static_cast<double>(study.training.global_batch) / peak;
+}
+
+// The range of its time by measured runs of its family, above what no machine can beat.
+void add_expected(const Study& study, const TaskGraph& graph, Run& run) {
   if (!is_like_measured(run)) {
     return;
   }
@@ -149,7 +179,7 @@ void add_expected(const Study& study, Run& run) {
   if (family) {
     const Seconds centre = run.metrics.iteration * family->centre;
     run.expected =
-        RunExpected{centre / family->factor, centre * family->factor,
+        RunExpected{std::max(centre / family->factor, least_seconds(study, graph)), centre * family->factor,
                     family->name + (study.training.framework.empty() ? ", predicted without a framework" : ""),
                     family->models, family->median};
   }
@@ -178,7 +208,7 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
     if (!prepared.brief) {
       add_comparisons(costs, graph, prepared.timeline.iterations == 1, run);
       run.cost_basis = cost_basis_of(costs, prepared);
-      add_expected(study, run);
+      add_expected(study, graph, run);
     }
     if (study.perturb) {
       run.perturbed =

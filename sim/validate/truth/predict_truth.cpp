@@ -45,6 +45,18 @@ double longest_update(const TaskGraph& graph) {
   return seconds;
 }
 
+// By how many bytes a device holds more than one of its type has; 0 where all is well.
+double most_lacking(const TaskGraph& graph, const Run& run, const Platform& platform,
+                    const std::vector<DeviceType>& types) {
+  double most = 0;
+  const std::span<const DeviceId> devices = graph.devices_in_use();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto type = static_cast<std::size_t>(platform.devices[devices[i]].type);
+    most = std::max(most, (run.metrics.peak_memory[i] - types[type].memory).value);
+  }
+  return most;
+}
+
 PredictedRun figures_of(const Prepared& prepared, const Study& study) {
   const Run& run = prepared.run;
   const double batch = study.training.global_batch;
@@ -97,6 +109,7 @@ std::string to_text(const TruthPrediction& prediction) {
               {"watts", run.watts},
               {"kept", run.kept},
               {"fixed", run.fixed},
+              {"lacking", run.lacking},
               {"fits", run.fits_share}}
       .dump();
 }
@@ -121,6 +134,7 @@ TruthPrediction from_text(const std::string& text) {
                       .fixed = json["fixed"],
                       .update = json["update"],
                       .watts = json["watts"],
+                      .lacking = json["lacking"],
                       .fits_share = json["fits"]};
 }
 
@@ -130,6 +144,7 @@ TruthPrediction predict_study(const std::string& study_text, const ValidateOptio
   try {
     Study study = load_study(yaml::parse(study_text, "the row's study"),
                              {.study = {}, .shipped = options.shipped, .files = &files}, options.settings);
+    const std::vector<DeviceType> types = study.platform.types;
     for (DeviceType& type : study.platform.types) { // it ran: whether it should have fitted is a figure of its own
       type.memory = Bytes{std::numeric_limits<double>::infinity()};
     }
@@ -139,7 +154,9 @@ TruthPrediction predict_study(const std::string& study_text, const ValidateOptio
     if (!prepared.run.feasible) {
       return Infeasible{prepared.run.why_not};
     }
-    return figures_of(prepared, study);
+    PredictedRun figures = figures_of(prepared, study);
+    figures.lacking = most_lacking(*prepared.graph, prepared.run, study.platform, types);
+    return figures;
   } catch (const InputError& error) {
     return Infeasible{error.what()};
   }

@@ -31,6 +31,7 @@ struct PredictedRun {
   double fixed = 0;                             ///< bytes of weights, gradients and optimiser, the most of any device
   double update = 0;                            ///< s, the longest optimiser step
   double watts = 0;                             ///< of a device, over the iteration
+  double lacking = 0;                           ///< bytes by which a device holds more than it has
   double fits_share = 0;                        ///< of the computing time, what rests on fits to measurements
 
   double peak_memory() const;

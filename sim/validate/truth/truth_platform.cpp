@@ -93,24 +93,34 @@ std::string_view node_of(const std::string& device) {
   return found == kNodes.end() ? kPlainNode : found->node;
 }
 
-// Gb/s of a node, of a text such as "8x NDR 400Gb/s IB", "800 Gb/s per node" or "400 Gb/s RDMA per GPU"; 0 where it
-// has no number of Gb/s.
-double node_gigabits(const std::string& text, int devices) {
+// What a text says of a node's network.
+struct StatedNetwork {
+  double gigabits = 0;      // Gb/s of a node; 0: nothing
+  bool says_of_what = true; // of a device, a node, or so many ports
+};
+
+// Of a text such as "8x NDR 400Gb/s IB", "800 Gb/s per node" or "400 Gbps RDMA per GPU".
+StatedNetwork network_of(const std::string& text, int devices) {
   const std::string plain = text.substr(0, text.find("Management"));
-  const std::size_t unit = plain.find("Gb/s");
+  std::size_t unit = std::string::npos;
+  for (const std::string_view name : {"Gb/s", "Gbps", "Gbit/s", "GbE"}) {
+    unit = std::min(unit, plain.find(name));
+  }
   if (unit == std::string::npos) {
-    return 0;
+    return {};
   }
   std::size_t end = unit;
   while (end > 0 && plain[end - 1] == ' ') {
     --end;
   }
   std::size_t begin = end;
-  while (begin > 0 && std::isdigit(static_cast<unsigned char>(plain[begin - 1])) != 0) {
+  while (begin > 0 && (std::isdigit(static_cast<unsigned char>(plain[begin - 1])) != 0 || plain[begin - 1] == '.')) {
     --begin;
   }
   const double rate = begin < end ? std::atof(plain.substr(begin, end - begin).c_str()) : 0;
-  const bool each = plain.find("per GPU", unit) != std::string::npos;
+  const auto says = [&](std::string_view words) { return plain.find(words, unit) != std::string::npos; };
+  const bool each = says("per GPU") || says("per device");
+  bool of_node = says("per node") || says("per server");
   int ports = each ? devices : 1;
   const std::size_t compute = plain.find("Compute: ");
   const std::size_t from = compute == std::string::npos ? 0 : compute + std::string_view("Compute: ").size();
@@ -120,8 +130,9 @@ double node_gigabits(const std::string& text, int devices) {
   }
   if (digits > from && digits < plain.size() && plain[digits] == 'x') {
     ports = std::atoi(plain.substr(from, digits - from).c_str());
+    of_node = true;
   }
-  return rate * ports;
+  return {rate * ports, each || of_node};
 }
 
 // Drops the links of a node that name a device beyond the first so many.
@@ -196,16 +207,21 @@ std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devi
   yaml::set(node, "count", std::to_string(devices / each), where);
   yaml::Node nodes{.kind = yaml::Node::Kind::sequence, .items = {node}, .where = where};
   yaml::set(platform, "nodes", nodes);
+  yaml::set(platform, "description", "the machine of a measured run", where);
   yaml::set(platform, "name", std::to_string(devices / each) + " x " + std::to_string(each) + " " + device, where);
   if (devices > each) {
     const int per_node = std::max(row.devices_per_node, each);
-    const double stated = node_gigabits(row.inter_link, per_node);
+    const auto [stated, says_of_what] = network_of(row.inter_link, per_node);
     if (platform.find("network") == nullptr) {
-      return Infeasible{"nothing says how nodes of " + device + " are joined"};
+      return Infeasible{"nothing says how nodes of " + device +
+                        " are joined; allowed: a device that a shipped cluster has, or the runs of one node"};
     }
     if (stated > 0) {
       const double of_device = stated * kGigabit * kReached / per_node;
       yaml::set(platform, "network.bandwidth", std::to_string(of_device / 1e9) + " GB/s", where);
+      if (!says_of_what) {
+        part.assumed.push_back(to_text(stated, 0) + " Gb/s for a whole node");
+      }
     } else {
       part.assumed.push_back("the network of " + std::string(node_of(device)));
     }

@@ -204,15 +204,22 @@ int number_after(const std::string& text, std::string_view words) {
   return found == std::string::npos ? 0 : std::atoi(text.c_str() + found + words.size());
 }
 
-bool is_truth_table(const std::filesystem::path& file) {
-  if (file.extension() != ".csv") {
-    return false;
-  }
+std::vector<std::string> missing_columns(const std::filesystem::path& file) {
   const std::string text = read_file(file.string());
-  const std::string header = "," + text.substr(0, text.find('\n')) + ",";
-  return std::all_of(kNeeded.begin(), kNeeded.end(), [&](std::string_view column) {
-    return header.find("," + std::string(column) + ",") != std::string::npos;
-  });
+  std::string header = text.substr(0, text.find_first_of("\r\n"));
+  std::erase(header, '"');
+  header = "," + header + ",";
+  std::vector<std::string> missing;
+  for (const std::string_view column : kNeeded) {
+    if (header.find("," + std::string(column) + ",") == std::string::npos) {
+      missing.emplace_back(column);
+    }
+  }
+  return missing;
+}
+
+bool is_truth_table(const std::filesystem::path& file) {
+  return file.extension() == ".csv" && missing_columns(file).empty();
 }
 
 std::vector<TruthRow> read_truth(const std::filesystem::path& file) {

@@ -61,6 +61,8 @@ struct TruthRow {
 /// The number that follows these words in a text; 0 where they are not there, or no number follows.
 int number_after(const std::string& text, std::string_view words);
 
+/// The columns that a table in this schema needs and the file's first line lacks.
+std::vector<std::string> missing_columns(const std::filesystem::path& file);
 /// Whether the file is a table in this schema, by its header.
 bool is_truth_table(const std::filesystem::path& file);
 

@@ -250,6 +250,9 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
                        .measured = one.row.value,
                        .predicted = one.row.known->predict(run.of(timed_parts(one.row))),
                        .assumed = one.assumed});
+    if (run.lacking > 0) {
+      rows_of.back().assumed.push_back("that it fits, though a device lacks " + to_text(Bytes{run.lacking}));
+    }
     if (&rows_of == &validation.rows) {
       scored.push_back(&one);
     }
