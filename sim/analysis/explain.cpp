@@ -22,8 +22,8 @@ public:
 
   Explanation run() {
     Explanation result{.iteration = iteration_};
-    result.shares = shares();
     result.communication = communication_of(request_.graph, request_.timeline);
+    result.shares = shares(result.communication);
     result.path = path();
     const bool folded = request_.folded != nullptr;
     const Rig rig{folded ? *request_.folded : rig_.graph, rig_.platform};
@@ -48,9 +48,21 @@ private:
     return measure(rig.graph, timeline, rig.platform).iteration;
   }
 
-  // Adds the time that devices compute, by kind, and that their tensor-parallel groups exchange data meanwhile, as the
-  // mean over devices; returns the sum.
-  Seconds add_computing(std::vector<TimeShare>& shares) const {
+  // What groups exchange within passes, named by their axes.
+  static std::string collectives_in_passes(std::span<const Communication> communication) {
+    std::vector<std::string> axes;
+    for (const Axis axis : kPassAxes) {
+      const std::string name(name_of(axis));
+      if (std::any_of(communication.begin(), communication.end(), [&](const auto& one) { return one.axis == name; })) {
+        axes.push_back(name + "-parallel");
+      }
+    }
+    return (axes.empty() ? "tensor-parallel" : join(axes, " and ")) + " collectives";
+  }
+
+  // Adds the time that devices compute, by kind, and that groups exchange data meanwhile, called so, as the mean over
+  // devices; returns the sum.
+  Seconds add_computing(const std::string& collectives, std::vector<TimeShare>& shares) const {
     const Timeline& timeline = request_.timeline;
     std::vector<double> seconds(kTaskNames.size(), 0.0);
     double exchanging = 0;
@@ -80,15 +92,15 @@ private:
       }
     }
     if (exchanging > 0) {
-      shares.push_back({"tensor-parallel collectives", Seconds{exchanging / devices}});
+      shares.push_back({collectives, Seconds{exchanging / devices}});
       sum += shares.back().time;
     }
     return sum;
   }
 
-  std::vector<TimeShare> shares() const {
+  std::vector<TimeShare> shares(std::span<const Communication> communication) const {
     std::vector<TimeShare> shares;
-    Seconds before = add_computing(shares);
+    Seconds before = add_computing(collectives_in_passes(communication), shares);
     const auto step = [&](const char* cause, Seconds now) {
       shares.push_back({cause, now - before});
       before = now;

@@ -34,6 +34,7 @@ std::string sharing_of(const RunStage& stage) {
 std::string recomputation_of(const RunRecompute& recompute) {
   return recompute.what == "none"   ? "no recomputation"
          : recompute.what == "full" ? "full recomputation"
+         : recompute.blocks > 0     ? "recomputation " + to_text(recompute)
                                     : to_text(recompute).insert(recompute.what.size(), " recomputation");
 }
 

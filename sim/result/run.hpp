@@ -41,8 +41,9 @@ struct RunStage {
 struct RunRecompute {
   std::string what = "none";
   RecomputeRule rule;
+  int blocks = 0; ///< so many numbered blocks at a time, each just before its backward; 0: not by blocks
 };
-/// "full", "selective, lazy, not right after its forward, not of the last micro-batch".
+/// "full", "by blocks", "selective, lazy, not right after its forward, not of the last micro-batch".
 std::string to_text(const RunRecompute& recompute);
 
 /// The loader of each device of the first stage, as it ran.

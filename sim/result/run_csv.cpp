@@ -74,6 +74,9 @@ std::string to_text(const RunRecompute& recompute) {
   if (recompute.what == "none") {
     return recompute.what;
   }
+  if (recompute.blocks > 0) {
+    return recompute.blocks == 1 ? "by blocks" : "by blocks, " + std::to_string(recompute.blocks) + " at a time";
+  }
   return recompute.what + (recompute.rule.early ? "" : ", lazy") +
          (recompute.rule.skip_after_own_forward ? ", not right after its forward" : "") +
          (recompute.rule.except_last_micro_batch ? ", not of the last micro-batch" : "");

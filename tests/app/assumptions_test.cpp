@@ -89,6 +89,18 @@ TEST_CASE("degrees are tried that hold the model and divide devices, layers and 
   CHECK(tried("llama3-8b", "4 x dgx-h100", {{"training.parallel", "{tensor: 2}"}}).empty());
 }
 
+// Of Mixtral 8x7B's 46.7e9 parameters 45.1e9 are experts'. (1.6 + 45.1 / 8) * 4 + 46.7 * 12 / 32 = 46.4e9 B fit on a
+// device that has an eighth of the experts, which no device has without tensor ranks.
+TEST_CASE("of a mixture, degrees that share experts in a node are tried, too", "[app]") {
+  const std::vector<std::string> degrees = tried("mixtral-8x7b", "4 x dgx-h100");
+  const auto has = [&](const std::string& one) {
+    return std::find(degrees.begin(), degrees.end(), one) != degrees.end();
+  };
+  CHECK(has("{tensor: 1, pipeline: 1, zero: 1, expert: 8}"));
+  CHECK_FALSE(has("{tensor: 1, pipeline: 1, zero: 1}"));
+  CHECK(has("{tensor: 8, pipeline: 1, zero: 1}"));
+}
+
 // 8.03e9 * 16 B = 128.5e9 B do not fit on one H100, so that replicas must share them; 124.4e6 * 16 B of GPT-2 do.
 TEST_CASE("few devices have degrees where one alone does not hold what Adam keeps", "[app]") {
   CHECK(assumed("llama3-8b", "dgx-h100").at("training.parallel") == "{tensor: 1, pipeline: 1, zero: 1}");

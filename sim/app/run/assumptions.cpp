@@ -60,13 +60,14 @@ bool keeps_activations(const ModelGraph& model, const Platform& platform) {
 }
 
 struct Degrees {
-  int tensor = 1, pipeline = 1, zero = 1;
+  int tensor = 1, pipeline = 1, zero = 1, expert = 1;
   bool operator==(const Degrees&) const = default;
 };
 
 std::string in_study(const Degrees& degrees) {
   return "{tensor: " + std::to_string(degrees.tensor) + ", pipeline: " + std::to_string(degrees.pipeline) +
-         ", zero: " + std::to_string(degrees.zero) + "}";
+         ", zero: " + std::to_string(degrees.zero) +
+         (degrees.expert > 1 ? ", expert: " + std::to_string(degrees.expert) : "") + "}";
 }
 
 // What of a device's memory parameters and what comes with them may take, so that activations have room.
@@ -86,15 +87,30 @@ int devices_of_node(const Platform& platform) {
   return node;
 }
 
+// The experts of a mixture's layer; 1 of a dense model.
+int experts_of(const ModelGraph& model) {
+  int experts = 1;
+  for (const Operator& op : model.operators) {
+    experts = op.routing ? std::max(experts, op.routing->experts) : experts;
+  }
+  return experts;
+}
+
+double expert_parameters_of(const ModelGraph& model) {
+  return std::accumulate(model.operators.begin(), model.operators.end(), 0.0,
+                         [](double sum, const Operator& op) { return sum + (op.active < 1 ? op.parameters : 0); });
+}
+
 // What degrees are chosen by: a model of so many layers and parameters, on so many devices.
 struct Task {
-  int devices, node, layers;
-  double parameters, memory;
+  int devices, node, layers, experts;
+  double parameters, of_experts, memory; // of_experts: among the parameters
   ParameterBytes bytes = bytes_of_adam();
 
   Task(const ModelGraph& model, const Platform& platform)
       : devices(static_cast<int>(platform.devices.size())), node(devices_of_node(platform)),
-        layers(static_cast<int>(layer_row_of(model).layers.size())), parameters(totals_of(model).parameters),
+        layers(static_cast<int>(layer_row_of(model).layers.size())), experts(experts_of(model)),
+        parameters(totals_of(model).parameters), of_experts(expert_parameters_of(model)),
         memory(memory_of(platform).value) {}
 
   // Stages of the layers so shared are nearly equal: the longest has at most a tenth more than its part.
@@ -111,10 +127,15 @@ struct Task {
   bool holds(const Degrees& degrees) const {
     const double replicas_of = replicas(degrees);
     const double shared = degrees.zero == 3 ? 1 : replicas_of; // ZeRO 1 shares the optimiser's alone
-    const double each = parameters / (degrees.tensor * degrees.pipeline) *
-                        ((bytes.weight + bytes.gradient) * (shared / replicas_of) + bytes.optimizer / replicas_of);
+    const double held =
+        ((parameters - of_experts) / degrees.tensor + of_experts / std::max(degrees.tensor, degrees.expert)) /
+        degrees.pipeline;
+    const double each =
+        held * (bytes.weight + bytes.gradient) * (shared / replicas_of) + parameters / devices * bytes.optimizer;
     return each <= kShareOfStates * memory;
   }
+  // Over how many devices of a node the ranks of a stage may share experts: the most.
+  int expert(const Degrees& degrees) const { return std::gcd(std::gcd(experts, devices / degrees.pipeline), node); }
 };
 
 // The fewest devices for one replica, first within a node and then as a pipeline of nodes, on which parameters and
@@ -141,7 +162,8 @@ bool divides(const Task& task, const Degrees& degrees, int batch) { return batch
 
 // Degrees worth a try, the fewest devices a replica first: those that hold the model and divide devices and batch, with
 // stages that are nearly equal. ZeRO 3 with one device a replica, or eight where the model is that large; ZeRO 1 with
-// the least product of tensor and pipeline, and with twice that.
+// the least product of tensor and pipeline, and with twice that, of a mixture also with experts over the devices of a
+// node.
 std::vector<Degrees> degrees_to_try(const Task& task, const Degrees& fewest, int batch) {
   std::vector<Degrees> tried;
   const auto add = [&](const Degrees& degrees) {
@@ -164,7 +186,10 @@ std::vector<Degrees> degrees_to_try(const Task& task, const Degrees& fewest, int
       const int pipeline = product / tensor;
       const std::size_t before = tried.size();
       if (task.shares_layers(pipeline)) {
-        add({.tensor = tensor, .pipeline = pipeline});
+        Degrees degrees{.tensor = tensor, .pipeline = pipeline};
+        add(degrees);
+        degrees.expert = task.expert(degrees);
+        add(degrees);
       }
       least = least == 0 && tried.size() > before ? product : least;
     }

@@ -22,7 +22,7 @@ void note_asked(const StudyCosts& costs, const Scenario& scenario, Run& run) {
   run.micro_batches = scenario.micro_batches;
   run.tokens = costs.study().tokens;
   const RecomputeChoice& recompute = costs.training(scenario.recompute).recompute;
-  run.recompute = {std::string(name_of(recompute.what)), recompute.rule};
+  run.recompute = {std::string(name_of(recompute.what)), recompute.rule, recompute.blocks};
 }
 
 void note_plan(const Study& study, const Plan& plan, bool brief, Run& run) {

@@ -26,11 +26,10 @@ std::string name_of(const Comparison& comparison, const Run& run) {
                                                         : ", with recomputation");
 }
 
-// Whether two runs do the same: one rank of a pipeline has nothing to put in order, whatever the schedule is called.
-bool is_same_plan(const Run& one, const Run& other) {
-  const std::string plan = plan_line(one);
-  return plan.find("pipeline 1,") != std::string::npos && plan == plan_line(other);
-}
+// One rank of a pipeline has nothing to put in order, whatever the schedule is called.
+bool has_one_rank(const Run& run) { return plan_line(run).find("pipeline 1,") != std::string::npos; }
+
+bool is_same_plan(const Run& one, const Run& other) { return has_one_rank(one) && plan_line(one) == plan_line(other); }
 
 bool is_same_time(const Run& one, const Run& other) {
   constexpr double kRounding = 1e-9;
@@ -47,13 +46,17 @@ std::string token_rate(const Run& run) {
 }
 
 std::string what_won(const Comparison& comparison, const Run& best) {
+  const bool by_any =
+      has_one_rank(best) && std::any_of(comparison.runs.begin(), comparison.runs.end(), [&](const Run& run) {
+        return run.feasible && run.schedule != best.schedule && is_same_plan(run, best);
+      });
   return name_of(best) + (comparison.runs.size() > 1 ? " wins: " : " takes ") + to_text(best.metrics.iteration) +
          " per iteration of " + std::to_string(comparison.global_batch) + " samples, " +
          to_text(best.samples_per_second, 1) + " samples/s" + token_rate(best) +
          (best.devices.size() > 1
               ? ", " + to_text(best.speedup, 2) + " times the fastest single device. The plan: " + plan_line(best)
               : "") +
-         ".";
+         "." + (by_any ? " It has no pipeline, so that other schedules do the same." : "");
 }
 
 std::string against_naive(const Comparison& comparison, const Run& naive) {
