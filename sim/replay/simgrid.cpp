@@ -62,9 +62,17 @@ Timeline timeline_from(std::span<const double> put, int tasks) {
   return timeline;
 }
 
-// Runs graphs one after another on one engine, from `start` on; each measures times from its own start. Returns how
-// many fitted before the clock reached twice `start`, at least one.
-std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std::span<double> put, bool computes) {
+// A request, and where its clock starts.
+struct Started {
+  double start;
+  std::size_t request; // index into all requests
+};
+
+// Runs graphs one after another on one engine, in the order of their clocks' starts, each not before its own; each
+// measures times from when it begins. Returns how many fitted, at least one: those that ended before the clock reached
+// twice their start, beyond which it rounds more, and those that began right there.
+std::size_t run_batch(std::span<const ReplayRequest> requests, std::span<const Started> starts, std::span<double> put,
+                      bool computes) {
   sg::Engine engine = start_simgrid();
   const Network network(requests, computes);
   Finished finished;
@@ -74,16 +82,20 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std
 #else
   sg::Activity::on_completion_cb(tell);
 #endif
-  move_clock_to(engine, start);
   std::size_t at = 0;
   for (std::size_t number = 0; number < requests.size(); ++number) {
     const ReplayRequest& request = requests[number];
+    const double start = starts[number].start;
+    const bool begins_there = clock_now() <= start;
+    if (begins_there) {
+      move_clock_to(engine, start);
+    }
     const std::span<double> own = put.subspan(at, doubles_of(request));
     const double end = computes
                            ? run_phase(FullPhase(engine, network, request, network.computers(number)), finished, own)
                            : run_phase(FlowPhase(engine, network, request), finished, own);
-    if (start > 0 && end >= 2 * start) {
-      return std::max<std::size_t>(1, number); // the first graph counts in any case: it began at `start`
+    if (!begins_there && end >= 2 * start) {
+      return number;
     }
     at += own.size();
   }
@@ -94,11 +106,6 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std
 double start_of_clock(const ReplayRequest& request, bool computes) {
   return computes && !request.speeds.empty() ? 0 : clock_start(request);
 }
-
-struct Started {
-  double start;        // start of the clock
-  std::size_t request; // index into all requests
-};
 
 // Requests ordered by the start of their clocks; equal ones keep their order.
 std::vector<Started> by_start(std::span<const ReplayRequest> requests, bool computes) {
@@ -115,13 +122,10 @@ std::vector<Started> by_start(std::span<const ReplayRequest> requests, bool comp
 std::vector<ReplayRequest> batch_from(std::span<const ReplayRequest> requests, std::span<const Started> order,
                                       std::size_t first) {
   constexpr std::size_t kBatch = 200;
-  const double start = order[first].start;
+  const std::size_t most = order[first].start == 0 ? 1 : kBatch;
   std::vector<ReplayRequest> batch;
-  for (std::size_t i = first; i < order.size() && order[i].start == start && batch.size() < kBatch; ++i) {
+  for (std::size_t i = first; i < order.size() && batch.size() < most; ++i) {
     batch.push_back(requests[order[i].request]);
-    if (start == 0) {
-      break;
-    }
   }
   return batch;
 }
@@ -138,7 +142,8 @@ std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests,
     SharedDoubles shared(doubles + 1); // and in the last element the number of graphs that ran
     const std::span<double> put = shared.values().first(doubles);
     double& done = shared.values().back();
-    run_in_child([&] { done = static_cast<double>(run_batch(batch, order[first].start, put, computes)); });
+    const std::span<const Started> starts = std::span(order).subspan(first, batch.size());
+    run_in_child([&] { done = static_cast<double>(run_batch(batch, starts, put, computes)); });
     std::size_t at = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(done); ++i) {
       timelines[order[first + i].request] = timeline_from(put.subspan(at), batch[i].graph.tasks());

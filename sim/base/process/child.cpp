@@ -19,7 +19,7 @@ namespace stagecraft {
 
 SharedDoubles::SharedDoubles(std::size_t count) : count_(count) {
   void* memory = mmap(nullptr, std::max<std::size_t>(1, count) * sizeof(double), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     throw std::bad_alloc();
   }
