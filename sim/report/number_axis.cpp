@@ -9,9 +9,9 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kRoom = 1.1;     // factor by which a logarithmic axis goes beyond its least and largest values
-constexpr double kMargin = 0.05;  // part of its extent by which a linear axis does
-constexpr int kMost = 6;          // numbers below a figure
+constexpr double kRoom = 1.1;    // factor by which a logarithmic axis goes beyond its least and largest values
+constexpr double kMargin = 0.05; // part of its extent by which a linear axis does
+constexpr int kMost = 6;         // numbers below a figure
 constexpr int kMostBesideNames = 3;
 
 std::string tics_command(const char* axis, const std::vector<double>& tics) {
@@ -97,11 +97,11 @@ std::string number_tics(const Chart& chart) {
   Extent extent = extent_of(chart, [](const Mark& mark) { return std::isfinite(mark.high) ? mark.high : mark.x; });
   const Extent least = extent_of(chart, [](const Mark& mark) { return mark.x; });
   extent.low = chart.x.from_zero ? 0 : least.low;
-  return extent.high > extent.low
-             ? "set xtics " +
-                   figure_number(tic_distance(extent.low, extent.high, chart.y.names.empty() ? kMost : kMostBesideNames)) +
-                   "\n"
-             : "";
+  return extent.high > extent.low ? "set xtics " +
+                                        figure_number(tic_distance(extent.low, extent.high,
+                                                                   chart.y.names.empty() ? kMost : kMostBesideNames)) +
+                                        "\n"
+                                  : "";
 }
 
 // A range that leaves room around points, and none below zero where they are above it; bars and cells end where their

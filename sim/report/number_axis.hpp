@@ -38,8 +38,8 @@ template <class Value> Extent extent_of(const Chart& chart, Value value) {
 std::string figure_number(double value);
 /// gnuplot's command for the range of an axis: "x", "y", "cb".
 std::string range_command(const char* axis, double low, double high);
-/// gnuplot's commands for an axis by the logarithm: numbers at `tics`, or at 1, 2 and 5 times each power of ten; only at
-/// the powers where there are many; at equal distances where fewer than two would stand within the extent.
+/// gnuplot's commands for an axis by the logarithm: numbers at `tics`, or at 1, 2 and 5 times each power of ten; only
+/// at the powers where there are many; at equal distances where fewer than two would stand within the extent.
 std::string logarithmic_commands(const Extent& extent, const char* axis, const std::vector<double>& tics = {});
 /// gnuplot's commands for an axis of numbers. Points keep a distance from its ends, so that none is cut; the values of
 /// a curve stand below it where they are few.
