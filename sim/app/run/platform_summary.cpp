@@ -110,7 +110,8 @@ std::string nodes_text(const Platform& platform, bool color) {
                        (kind.size() > 1 ? " … " + platform.nodes[kind.back()].name : std::string()),
                 count = std::to_string(kind.size());
     for (const auto& [type, number] : parts.devices) {
-      table.rows.push_back({{std::exchange(name, "")}, {std::exchange(count, "")}, {std::to_string(number) + " " + type}});
+      table.rows.push_back(
+          {{std::exchange(name, "")}, {std::exchange(count, "")}, {std::to_string(number) + " " + type}});
     }
     add_wires(parts.inside, table);
     add_wires(parts.outside, table);
