@@ -927,6 +927,17 @@ TEST_CASE("a chart's note stands below the title of its figure, in lines that it
         std::string::npos);
 }
 
+TEST_CASE("a validation without rows has no errors to tell", "[report][validation]") {
+  Validation validation{.source = "s"};
+  validation.skipped = {{"a case", "no such device"}};
+  std::string text = to_text(validation, false);
+  CHECK_THAT(text, Catch::StartsWith("no row was predicted\n\nskipped"));
+  CHECK_THAT(text, !Catch::Contains("%"));
+  validation.rows = {{.case_name = "a", .metric = "iteration_seconds", .group = "g", .measured = 1, .predicted = 1.5}};
+  text = to_text(validation, false);
+  CHECK_THAT(text, !Catch::Contains("no row") && Catch::Contains("all") && Catch::Contains("50.00 %"));
+}
+
 // An example of every kind of document; a kind without one fails the test.
 TEST_CASE("every kind of document has findings and something to look at", "[report][page]") {
   const test::SmallRun run = test::run({});
