@@ -256,12 +256,18 @@ std::string csv_of(const Chart& chart) {
   return csv;
 }
 
-// A line across the figure, with its text above it, on the side that has room.
-std::string commands_of(const ChartLine& line, double highest) {
+// A line across the figure, with its text above it, on the side that has room; where names leave too little, the text
+// ends with the figure.
+std::string commands_of(const Chart& chart, const ChartLine& line, double highest) {
+  constexpr double kLetter = 5.2, kName = 6, kEdges = 30; // pixels
   const bool right = 2 * line.x > highest;
+  const double plot =
+      kColumnWidth - kName * static_cast<double>(std::min(kMostBeside, longest_of(chart.y.names))) - kEdges;
+  const bool fits = right || kLetter * static_cast<double>(display_width(line.text)) < plot * (1 - line.x / highest);
+  const std::string at = fits ? figure_number(line.x) : "screen 0.98";
   return "set arrow from " + figure_number(line.x) + ", graph 0 to " + figure_number(line.x) +
-         ", graph 1 nohead front dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
-         figure_number(line.x) + ", graph 1 " + (right ? "right" : "left") + " offset 0,0.7 front font ',9'\n";
+         ", graph 1 nohead front dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " + at +
+         ", graph 1 " + (right || !fits ? "right" : "left") + " offset 0,0.7 front font ',9'\n";
 }
 
 // Dark to light, even in lightness, readable without colour (Smith and van der Walt's viridis, lighter half for text).
@@ -326,7 +332,7 @@ Figure figure_of(const Chart& chart) {
   const ColorScale scale(chart);
   const Extent across = extent_of(chart, [](const Mark& mark) { return mark.x; });
   for (const ChartLine& line : chart.lines) {
-    figure.commands += commands_of(line, across.high);
+    figure.commands += commands_of(chart, line, across.high);
   }
   if (cells) {
     figure.commands += color_commands(chart, scale);

@@ -288,6 +288,18 @@ TEST_CASE("no point of a figure stands on the end of an axis", "[report][figures
   CHECK(ranges(40, 40, false) == "[38:42]"); // a twentieth of the value
 }
 
+TEST_CASE("the text of a line across a figure ends with the figure where names leave it no room", "[report][figures]") {
+  const auto place = [](const std::string& name) {
+    Chart chart = bars_of("c", "t", "x", {{name, 10}});
+    chart.lines = {{4, "no plan is faster than 4 s"}};
+    const std::string commands = figure_of(chart).commands;
+    const std::size_t at = commands.find("faster than 4 s' at ") + 20;
+    return commands.substr(at, commands.find(" offset", at) - at);
+  };
+  CHECK(place("short") == "4, graph 1 left"); // 26 letters of 5.2 pixels in six tenths of 261
+  CHECK(place("a name of thirty letters beside") == "screen 0.98, graph 1 right");
+}
+
 TEST_CASE("the CSV of a figure has the columns that say something", "[report][figures]") {
   Chart chart{.name = "c", .title = "t", .x = {.title = "micro-batches"}, .y = {.title = "iteration [s]"}};
   chart.series = {{"", Look::line, {{.x = 2, .y = 1.5}, {.x = 4, .y = 1.25}}}};
