@@ -21,15 +21,30 @@ std::string change(Seconds now, Seconds before, int decimals = 1) {
   return (relative > 0 ? "+" : "") + percent(relative, decimals);
 }
 
+// The pieces that count, all others in one row, and what must be known of them.
 std::string table_of_shares(const Explanation& explanation, bool color) {
+  constexpr double kNothing = 1e-5; // of an iteration: less is no row
   Table table{{{"an iteration"}, {"", Align::right}, {"", Align::right}}, {}};
+  const auto add = [&](const std::string& what, Seconds time, Style style) {
+    table.rows.push_back({{what, style}, {to_text(time), style}, {percent(time / explanation.iteration, 1), style}});
+  };
+  Seconds rest;
+  bool negative = false;
   for (const TimeShare& share : explanation.shares) {
-    if (std::abs(share.time / explanation.iteration) > kNotTold) {
-      table.rows.push_back({{share.cause}, {to_text(share.time)}, {percent(share.time / explanation.iteration, 1)}});
+    const double part = share.time / explanation.iteration;
+    negative = negative || part < -kNotTold;
+    if (std::abs(part) > kNotTold) {
+      add(share.cause, share.time, Style::plain);
+    } else {
+      rest += share.time;
     }
   }
+  if (std::abs(rest / explanation.iteration) > kNothing) {
+    add("all else", rest, Style::dim);
+  }
   table.rows.push_back({{"in all", Style::strong}, {to_text(explanation.iteration), Style::strong}, {}});
-  return to_text(table, color);
+  return to_text(table, color) + "Computing is the mean over devices; the rest is what each cause adds to it.\n" +
+         (negative ? "Below 0: with it the iteration is shorter, since it hides behind the causes above it.\n" : "");
 }
 
 // "" where nothing is sent.

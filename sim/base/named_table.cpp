@@ -67,7 +67,7 @@ std::string here_called(std::string_view name, const std::vector<std::string>& k
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
   constexpr size_t kLongestName = 64;
-  if (name.size() > kLongestName) {
+  if (name.empty() || name.size() > kLongestName) {
     return "";
   }
   std::string best;

@@ -114,7 +114,14 @@ constexpr Spelling kShortened[] = {{"gbit", "Gb/s"}, {"Gb", "Gb/s"},   {"GB", "G
 // "'10 GBs' has the unknown unit 'GBs'; did you mean 'GB/s'? allowed: …"
 std::string unknown_unit(std::string_view text, std::string_view unit, std::span<const Unit> units) {
   const std::vector<std::string> known = names_of(units);
-  const std::string allowed = "allowed: " + join(known);
+  std::vector<std::string> spelled = known; // with the spelling of rates that vendors print
+  for (const Spelling& spelling : kSpellings) {
+    const bool vendors = spelling.written.ends_with("bps") && spelling.written.size() > std::string_view("bps").size();
+    if (vendors && std::find(known.begin(), known.end(), spelling.unit) != known.end()) {
+      spelled.emplace_back(spelling.written);
+    }
+  }
+  const std::string allowed = "allowed: " + join(spelled);
   if (unit.empty()) {
     return "'" + excerpt(text) + "' needs a unit; " + allowed;
   }

@@ -2,48 +2,19 @@
 #include "sim/report/chart.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "sim/base/format/csv.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/figure_frame.hpp"
+#include "sim/report/number_axis.hpp"
 #include "sim/report/terminal.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr double kHalf = 0.4; // half the height of a bar; names are 1 apart
-constexpr double kRoom = 1.1; // factor by which a logarithmic axis goes beyond its least and largest values
-
-/// The range of the values of marks.
-struct Extent {
-  double low = std::numeric_limits<double>::infinity(), high = 0;
-  bool whole = true; ///< all are whole numbers
-};
-
-template <class Value> Extent extent_of(const Chart& chart, Value value) {
-  Extent extent;
-  for (const ChartSeries& series : chart.series) {
-    for (const Mark& mark : series.marks) {
-      const double number = value(mark);
-      if (std::isfinite(number)) {
-        extent.low = std::min(extent.low, number);
-        extent.high = std::max(extent.high, number);
-        extent.whole = extent.whole && number == std::floor(number);
-      }
-    }
-  }
-  return extent;
-}
-
-std::string number(double value) {
-  constexpr int kDigits = 6;
-  return to_digits(value, kDigits);
-}
-
-std::string range_of(const char* axis, double low, double high) {
-  return std::string("set ") + axis + "range [" + number(low) + ":" + number(high) + "]\n";
-}
 
 // The number of bytes that the first `letters` letters take.
 std::size_t bytes_of(const std::string& text, std::size_t letters) {
@@ -114,50 +85,14 @@ std::string names_of(const ChartAxis& axis, const char* which) {
          "\n";
 }
 
-// Tics at 1, 2 and 5 times each power of ten; only at the powers where there are many.
-std::string logarithmic_commands(const Extent& extent, const char* which) {
-  constexpr double kManyDecades = 1e3;
-  const bool many = extent.high > kManyDecades * extent.low;
-  std::string tics;
-  const int last = static_cast<int>(std::floor(std::log10(kRoom * extent.high)));
-  for (int power = static_cast<int>(std::floor(std::log10(extent.low))); power <= last; ++power) {
-    for (const double step : {1.0, 2.0, 5.0}) {
-      if (step == 1 || !many) {
-        tics += (tics.empty() ? "" : ", ") + number(step * std::pow(10, power));
-      }
-    }
-  }
-  return std::string("set logscale ") + which + "\nset format " + which + " '%g'\nset " + which + "tics (" + tics +
-         ")\n";
-}
-
-// Numbers below the plot, few enough that they stand apart beside long names.
-std::string number_tics(const Chart& chart) {
-  Extent extent = extent_of(chart, [](const Mark& mark) { return std::isfinite(mark.high) ? mark.high : mark.x; });
-  const Extent least = extent_of(chart, [](const Mark& mark) { return mark.x; });
-  extent.low = chart.x.from_zero ? 0 : least.low;
-  constexpr int kMost = 6, kMostBesideNames = 3;
-  return extent.high > extent.low
-             ? "set xtics " +
-                   number(tic_distance(extent.low, extent.high, chart.y.names.empty() ? kMost : kMostBesideNames)) +
-                   "\n"
-             : "";
-}
-
 std::string axis_commands(const Chart& chart, bool vertical) {
   const ChartAxis& axis = vertical ? chart.y : chart.x;
   const char* which = vertical ? "y" : "x";
-  const bool logarithmic = is_logarithmic(chart, vertical);
-  if (!axis.names.empty()) {
-    const double last = static_cast<double>(axis.names.size()) - 0.5;
-    return names_of(axis, which) + (vertical ? range_of(which, last, -0.5) : range_of(which, -0.5, last));
+  if (axis.names.empty()) {
+    return number_axis_commands(chart, vertical);
   }
-  if (logarithmic) {
-    const Extent extent = extent_of(chart, [&](const Mark& mark) { return vertical ? mark.y : mark.x; });
-    return logarithmic_commands(extent, which) + range_of(which, extent.low / kRoom, extent.high * kRoom);
-  }
-  return std::string("set format ") + which + " '%g'\n" + (vertical ? "" : number_tics(chart)) +
-         (axis.from_zero ? std::string("set ") + which + "range [0:*]\n" : "");
+  const double last = static_cast<double>(axis.names.size()) - 0.5;
+  return names_of(axis, which) + (vertical ? range_command(which, last, -0.5) : range_command(which, -0.5, last));
 }
 
 std::vector<double> columns_of(const Mark& mark, Look look) {
@@ -256,34 +191,83 @@ void add_details(const ChartSeries& series, const ColorScale& scale, std::size_t
   }
 }
 
-// The marks as CSV: a line for each, with the names of axes that have names.
-std::string csv_of(const Chart& chart) {
-  const auto place = [](const ChartAxis& axis, double at) {
-    const auto number = static_cast<std::size_t>(std::max(0.0, at));
-    return axis.names.empty() ? csv_cell(at)
-                              : csv_cell(number < axis.names.size() ? axis.names[number] : std::string());
-  };
+// A column of the CSV of a chart, with a cell for each mark, as text.
+struct CsvColumn {
+  std::string title;
+  std::function<std::string(const ChartSeries& series, const Mark& mark)> cell;
+};
+
+// The title of an axis as that of a column: one that is a unit alone gets a word in front.
+std::string csv_title(const ChartAxis& axis, const char* otherwise) {
+  const std::string title = axis.title.empty() ? axis.names.empty() ? otherwise : "name" : axis.title;
+  return title.starts_with('[') ? "value " + title : title;
+}
+
+// The name of a place on an axis that has names, or its number.
+std::string csv_place(const ChartAxis& axis, double at) {
+  const auto number = static_cast<std::size_t>(std::max(0.0, at));
+  return axis.names.empty() ? csv_cell(at) : number < axis.names.size() ? csv_cell(axis.names[number]) : "";
+}
+
+std::vector<CsvColumn> csv_columns(const Chart& chart) {
   const auto figure = [](double value) { return std::isfinite(value) ? csv_cell(value) : std::string(); };
-  const auto title = [](const ChartAxis& axis, const char* otherwise) {
-    return csv_cell(axis.title.empty() ? std::string(otherwise) : axis.title);
+  const auto begins = [](const ChartSeries& series) { // bars of which some do not begin at 0
+    return series.look == Look::bars &&
+           std::any_of(series.marks.begin(), series.marks.end(), [](const Mark& mark) { return mark.begin != 0; });
   };
-  std::string csv = "series," + title(chart.x, "x") + "," + title(chart.y, "y") + ",begin,low,high," +
-                    csv_cell(chart.value.empty() ? std::string("value") : chart.value) + "\n";
+  const auto says_more = [&](const Mark& mark) { return csv_cell(mark.text) != csv_place(chart.y, mark.y); };
+  return {
+      {"series", [](const ChartSeries& series, const Mark&) { return csv_cell(series.name); }},
+      {csv_title(chart.x, "x"), [&](const ChartSeries&, const Mark& mark) { return csv_place(chart.x, mark.x); }},
+      {csv_title(chart.y, "y"), [&](const ChartSeries&, const Mark& mark) { return csv_place(chart.y, mark.y); }},
+      {"begin", [=](const ChartSeries& series, const Mark& mark) { return begins(series) ? figure(mark.begin) : ""; }},
+      {"low", [=](const ChartSeries&, const Mark& mark) { return figure(mark.low); }},
+      {"high", [=](const ChartSeries&, const Mark& mark) { return figure(mark.high); }},
+      {chart.value.empty() ? "value" : chart.value,
+       [=](const ChartSeries&, const Mark& mark) { return figure(mark.value); }},
+      {chart.besides, [](const ChartSeries&, const Mark& mark) { return csv_cell(mark.besides); }},
+      {"what", [=](const ChartSeries&, const Mark& mark) { return says_more(mark) ? csv_cell(mark.text) : ""; }},
+  };
+}
+
+// The marks as CSV: a line for each, with the names of axes that have names. Columns without any content are left out.
+std::string csv_of(const Chart& chart) {
+  std::string header;
+  std::vector<CsvColumn> columns;
+  for (CsvColumn& column : csv_columns(chart)) {
+    const bool told = std::any_of(chart.series.begin(), chart.series.end(), [&](const ChartSeries& series) {
+      return std::any_of(series.marks.begin(), series.marks.end(),
+                         [&](const Mark& mark) { return !column.cell(series, mark).empty(); });
+    });
+    if (told) {
+      header += (columns.empty() ? "" : ",") + csv_cell(column.title);
+      columns.push_back(std::move(column));
+    }
+  }
+  std::string csv = header + "\n";
   for (const ChartSeries& series : chart.series) {
     for (const Mark& mark : series.marks) {
-      csv += csv_cell(series.name) + "," + place(chart.x, mark.x) + "," + place(chart.y, mark.y) + "," +
-             figure(mark.begin) + "," + figure(mark.low) + "," + figure(mark.high) + "," + figure(mark.value) + "\n";
+      for (std::size_t at = 0; at < columns.size(); ++at) {
+        csv += (at == 0 ? "" : ",") + columns[at].cell(series, mark);
+      }
+      csv += "\n";
     }
   }
   return csv;
 }
 
-// A line across the figure, with its text above it, on the side that has room.
-std::string commands_of(const ChartLine& line, double highest) {
+// A line across the figure, with its text above it, on the side that has room; where names leave too little, the text
+// ends with the figure.
+std::string commands_of(const Chart& chart, const ChartLine& line, double highest) {
+  constexpr double kLetter = 5.2, kName = 6, kEdges = 30; // pixels
   const bool right = 2 * line.x > highest;
-  return "set arrow from " + number(line.x) + ", graph 0 to " + number(line.x) +
-         ", graph 1 nohead front dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " +
-         number(line.x) + ", graph 1 " + (right ? "right" : "left") + " offset 0,0.7 front font ',9'\n";
+  const double plot =
+      kColumnWidth - kName * static_cast<double>(std::min(kMostBeside, longest_of(chart.y.names))) - kEdges;
+  const bool fits = right || kLetter * static_cast<double>(display_width(line.text)) < plot * (1 - line.x / highest);
+  const std::string at = fits ? figure_number(line.x) : "screen 0.98";
+  return "set arrow from " + figure_number(line.x) + ", graph 0 to " + figure_number(line.x) +
+         ", graph 1 nohead front dt 3 lc rgb '#222222'\nset label " + gnuplot_text(line.text) + " at " + at +
+         ", graph 1 " + (right || !fits ? "right" : "left") + " offset 0,0.7 front font ',9'\n";
 }
 
 // Dark to light, even in lightness, readable without colour (Smith and van der Walt's viridis, lighter half for text).
@@ -292,7 +276,7 @@ constexpr const char* kPalette = " defined (0 '#3b528b', 0.33 '#21918c', 0.66 '#
 std::string color_commands(const Chart& chart, const ColorScale& scale) {
   const Extent& extent = scale.extent;
   return (scale.logarithmic ? logarithmic_commands(extent, "cb") : "") +
-         (extent.low < extent.high ? range_of("cb", extent.low, extent.high) : "") + "set palette" +
+         (extent.low < extent.high ? range_command("cb", extent.low, extent.high) : "") + "set palette" +
          (chart.least_is_best ? " negative" : "") + kPalette + "set cblabel " + gnuplot_text(chart.value) +
          "\nunset grid\n";
 }
@@ -348,7 +332,7 @@ Figure figure_of(const Chart& chart) {
   const ColorScale scale(chart);
   const Extent across = extent_of(chart, [](const Mark& mark) { return mark.x; });
   for (const ChartLine& line : chart.lines) {
-    figure.commands += commands_of(line, across.high);
+    figure.commands += commands_of(chart, line, across.high);
   }
   if (cells) {
     figure.commands += color_commands(chart, scale);

@@ -41,6 +41,7 @@ struct Mark {
   double begin = 0;                 ///< where a bar begins
   std::string label = {};           ///< stands at the end of a bar
   int color = -1;                   ///< number of the bar's own colour; -1: that of its series
+  std::string besides = {};         ///< stands in the column Chart::besides of the CSV
 };
 
 struct ChartSeries {
@@ -69,6 +70,7 @@ struct Chart {
   std::string choice = {}; ///< charts with the same choice share a place on the page, which shows one of them
   std::string note = {};   ///< what a reader must know about the chart: a sentence, or several on lines of their own
   std::vector<Chart> all = {}; ///< none, or one: the chart with all points, where this one leaves some out
+  std::string besides = {};    ///< a further column of the CSV, of what the picture does not show
 };
 
 /// Whether an axis that asks to be logarithmic is drawn so: marks are above 0, and far apart or whole numbers.

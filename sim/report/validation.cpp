@@ -186,7 +186,9 @@ Table table_of_errors(const Validation& validation) {
   for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
     table.rows.push_back(cells_of(name, rows, intervals));
   }
-  table.rows.push_back(cells_of("all", validation.rows, intervals));
+  if (!validation.rows.empty()) {
+    table.rows.push_back(cells_of("all", validation.rows, intervals));
+  }
   if (!validation.calibration.empty()) {
     table.rows.push_back(cells_of("rows that constants were fitted on", validation.calibration, intervals));
   }
@@ -318,7 +320,10 @@ std::string to_text(const Validation& validation, const TableView& view) {
   TableView plain = view; // of the other tables
   plain.columns.clear();
   plain.sort.clear();
-  std::string text = to_text(table_of_rows(validation), view) + "\n" + to_text(table_of_errors(validation), plain);
+  std::string text = validation.rows.empty() ? "no row was predicted\n" : to_text(table_of_rows(validation), view);
+  if (const Table errors = table_of_errors(validation); !errors.rows.empty()) {
+    text += "\n" + to_text(errors, plain);
+  }
   if (!validation.skipped.empty()) {
     Table table{{{"skipped"}, {"why"}}, {}};
     for (const auto& [why, cases] : by_reason(validation.skipped)) {

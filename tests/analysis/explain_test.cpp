@@ -50,6 +50,21 @@ TEST_CASE("equal stages lose time only to fill and drain", "[explain]") {
   }
 }
 
+TEST_CASE("the table of an iteration adds up, and says what a piece below 0 means", "[explain]") {
+  // Of 10 s 0.04 % and 0.02 % are too little for rows of their own; together they are one.
+  Explanation explanation{
+      .iteration = Seconds{10},
+      .shares = {{"forward", Seconds{9.994}}, {"optimizer", Seconds{0.004}}, {"fill and drain", Seconds{0.002}}}};
+  std::string text = to_text(explanation, false);
+  CHECK_THAT(text, Catch::Matches("[^]*forward +9.994 s +99.9 %\nall else +6.000 ms +0.1 %\nin all +10.00 s *\n"
+                                  "Computing is the mean over devices[^]*"));
+  CHECK_THAT(text, !Catch::Contains("Below 0"));
+  explanation.shares = {{"forward", Seconds{11}}, {"unequal stages", Seconds{-1}}};
+  text = to_text(explanation, false);
+  CHECK_THAT(text, !Catch::Contains("all else"));
+  CHECK_THAT(text, Catch::Contains("Below 0: with it the iteration is shorter"));
+}
+
 TEST_CASE("the costs of unequal stages and of transfers are told apart", "[explain]") {
   // Forwards of 1 and 3 s, backwards alike, eight micro-batches, two stages, gpipe. The slow stage is busy 48 s, and
   // before and after it the other one works 1 s: 50. In the mean 32 s are computed; equal stages of 2 s would take

@@ -23,7 +23,9 @@ TEST_CASE("an unknown name is an error that lists the known ones", "[base][names
                     "a.yaml:2:5: unknown schedule 'gpip'; did you mean 'gpipe'? known: gpipe, 1f1b, interleaved");
   CHECK_THROWS_WITH(find_by_name(kTable, "something else", "schedule", {"command line"}),
                     "command line: unknown schedule 'something else'; known: gpipe, 1f1b, interleaved");
-  CHECK_THROWS_AS(find_by_name(kTable, "", "schedule", {"x"}), InputError);
+  CHECK_THROWS_WITH(find_by_name(kTable, "", "schedule", {"x"}),
+                    "x: unknown schedule ''; known: gpipe, 1f1b, interleaved");
+  CHECK(nearest("", {"M"}).empty()); // one letter away, but nobody meant it
 }
 
 TEST_CASE("letters of another case name a row, unless two differ in nothing else", "[base][names]") {

@@ -89,6 +89,7 @@ TEST_CASE("a unit that could mean two things is refused with the nearest that me
 TEST_CASE("a bare number other than 0 is refused", "[base][units]") {
   CHECK(read<Bytes>("0") == 0);
   CHECK(read<Bytes>("0.0") == 0);
+  CHECK_THROWS_WITH(read<BytesPerSecond>("12 apples"), Catch::EndsWith("Tb/s, kbps, Mbps, Gbps, Tbps"));
   CHECK_THROWS_WITH(read<Bytes>("1"), "a.yaml:3:7: '1' needs a unit; allowed: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB");
   CHECK_THROWS_WITH(read<Seconds>("-2"), Catch::Contains("'-2' needs a unit"));
 }

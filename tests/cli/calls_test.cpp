@@ -66,6 +66,17 @@ TEST_CASE("a call that is nearly right gets the nearest right one", "[cli]") {
   }
 }
 
+TEST_CASE("a study that was copied away from its files gets no call again, but where they are looked for", "[cli]") {
+  const Workshop shop;
+  fs::create_directory(shop.folder() / "away");
+  shop.write("away/study.yaml", "model: models/mine.yaml\nplatform: pcie-v100\n");
+  const Outcome outcome = shop.run("compare away/study.yaml");
+  CHECK(outcome.status == 2);
+  CHECK_THAT(outcome.err, Contains("away/study.yaml:1:8: no such file") && !Contains("did you mean"));
+  CHECK_THAT(outcome.err, Contains("paths in 'away/study.yaml' are relative to its folder, '") &&
+                              Contains("/away', or to where the program is called"));
+}
+
 // A call that is proposed is a right one: it can be read, and does not propose another.
 TEST_CASE("a call that is proposed is right", "[cli]") {
   const Workshop shop;

@@ -124,6 +124,18 @@ TEST_CASE("show sums up every kind of input, by name and by file", "[cli]") {
              Contains("12 runs: 2 strategies x 3 schedules x 2 numbers of micro-batches"));
 }
 
+TEST_CASE("show of a platform says what its nodes are and how they are joined, and what it leaves out", "[cli]") {
+  const Workshop shop;
+  // 32 devices in four nodes that are alike; each device has its NIC: 8 x 47 GB/s a node.
+  const std::string cluster = shop.succeed("show dgx-h100-cluster").out;
+  CHECK_THAT(cluster,
+             Catch::Matches("[^]*\ndgx-0 … dgx-3 +4 +8 h100-sxm-80gb\n +8 x device–nvswitch +370.0 GB/s +5.000 us "
+                            "+2.960 TB/s\n[^]* 8 x device–fabric +47.00 GB/s +10.00 us +376.0 GB/s\n[^]*"));
+  CHECK_THAT(cluster, Contains("between the first 8 of 32 devices:"));
+  CHECK_THAT(shop.succeed("show pcie-v100").out, Contains("of a lone transfer:")); // of all four devices
+  CHECK_THAT(shop.succeed("show leaf-spine-a100").out, Catch::Matches("[^]*\nbetween nodes\n +4 x spine–leaf [^]*"));
+}
+
 // Two nodes of eight devices with a NIC each; tensor 4 x data 2 x pipeline 2, so that a node is a pipeline rank.
 TEST_CASE("show of a plan says where each rank is", "[cli]") {
   const Workshop shop;
@@ -161,6 +173,24 @@ TEST_CASE("import and show give the sums of a model as JSON", "[cli]") {
   CHECK(json.at("forward_flops") == 0);
   CHECK(json.at("backward_flops") == 0);
   CHECK(json.at("activation_bytes") == 16'000'000);
+}
+
+TEST_CASE("show --all names the operators and blocks of a model, as plan files need them", "[cli]") {
+  const Workshop shop;
+  const Json shown = shop.succeed("show gpt2 --all --format json").json();
+  const Json& names = shown.at("operator_names");
+  REQUIRE(names.size() == shown.at("operators"));
+  const Json& blocks = shown.at("block_operators");
+  std::size_t in_blocks = 0;
+  for (const auto& [block, operators] : blocks.items()) {
+    in_blocks += operators.size();
+  }
+  CHECK(in_blocks == names.size());
+  const Json plan = shop.succeed("plan gpt2 --platform pcie-v100 --strategy uniform --format json").json();
+  for (const Json& name : plan.at("stages")[0].at("operators")) {
+    CHECK(std::find(names.begin(), names.end(), name) != names.end());
+  }
+  CHECK_FALSE(shop.succeed("show gpt2 --format json").json().contains("operator_names"));
 }
 
 // 4000 parameters with a weight and a gradient of 4 B and two states of Adam are 64 000 B; each operator but the first

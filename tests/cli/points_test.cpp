@@ -58,6 +58,10 @@ TEST_CASE("points take the form that the ending of their file names", "[cli][swe
   CHECK(shop.read("p.html").starts_with("<!doctype html>"));
   shop.succeed("points a.sqlite -o p.md --columns strategy,iteration-seconds");
   CHECK(shop.read("p.md").starts_with("| strategy | iteration\\_seconds |\n"));
+  // Counts are whole numbers; a time is one only where it has no fraction.
+  CHECK(points[0].at("devices").is_number_integer());
+  CHECK(points[0].at("stages").is_number_integer());
+  CHECK(lines.find(".0,") == std::string::npos);
   // Sorted by time, the slowest first: the largest number of the column stands in the first row.
   double slowest = 0;
   for (const Json& point : points) {

@@ -66,11 +66,23 @@ TEST_CASE("report draws figures for papers, with script and data beside them", "
   CHECK_THAT(told.err, Catch::Contains("figures/utilization.svg"));
   CHECK_THAT(shop.read("figures/utilization.gp"), Catch::Contains("set output 'utilization.pdf'"));
   CHECK(shop.read("figures/utilization.dat").find('\n') != std::string::npos);
-  CHECK_THAT(shop.read("figures/utilization.csv"), Catch::StartsWith("series,share of the iteration [%],y,"));
+  CHECK_THAT(shop.read("figures/utilization.csv"), Catch::StartsWith("share of the iteration [%],name\n"));
   if (told.err.find("drawn: figures/utilization.svg") != std::string::npos) {
     CHECK_THAT(shop.read("figures/utilization.svg"), Catch::Contains("</svg>"));
     CHECK_THAT(shop.read("figures/utilization.pdf"), Catch::StartsWith("%PDF"));
   }
+}
+
+TEST_CASE("figures of several results have the names of their files in front", "[cli][report]") {
+  const Workshop shop;
+  shop.succeed(kRun + "--format json -o one.json");
+  shop.succeed(kRun + "--set training.micro_batches=2 --format json -o other.json");
+  shop.succeed("report one.json other.json --figures figures");
+  for (const char* file : {"one-utilization.csv", "other-utilization.csv", "difference.csv"}) {
+    CHECK(std::filesystem::exists(shop.folder() / "figures" / file));
+  }
+  CHECK_FALSE(std::filesystem::exists(shop.folder() / "figures" / "utilization-2.csv"));
+  CHECK_THAT(shop.read("figures/difference.csv"), Catch::StartsWith("value [s],name\n"));
 }
 
 TEST_CASE("report says that results have no charts to draw", "[cli][report]") {

@@ -248,6 +248,71 @@ TEST_CASE("numbers of an axis stand far apart: 1, 2 or 5 times a power of ten", 
   CHECK(tic_distance(0, 0.004, 6) == near(0.001));
 }
 
+TEST_CASE("the values of a curve stand below it where they are few", "[report][figures]") {
+  const auto tics = [](Look look, const std::vector<double>& values, bool logarithmic = true) {
+    Chart chart{.name = "c", .title = "t", .x = {.logarithmic = logarithmic}, .series = {{"", look, {}}}};
+    for (const double value : values) {
+      chart.series[0].marks.push_back({.x = value, .y = 1});
+    }
+    const std::string commands = figure_of(chart).commands;
+    const std::size_t at = commands.find("set xtics ") + 10;
+    return commands.substr(at, commands.find('\n', at) - at);
+  };
+  CHECK(tics(Look::line, {24, 48}) == "(24, 48)");
+  CHECK(tics(Look::line, {24, 48}, false) == "(24, 48)");
+  CHECK(tics(Look::line, {10, 25, 50, 100, 200, 400}) == "(10, 25, 50, 100, 200, 400)");
+  // Those that would run into a neighbour or the last are left out: the plot is 230 pixels wide, 2 digits take
+  // 12 and a gap of 8. On a linear axis from 10 to 90 that is 7.
+  CHECK(tics(Look::line, {10, 16, 18, 84, 90}, false) == "(10, 18, 90)");
+  CHECK(tics(Look::line, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}) == "(1, 2, 5, 10, 20, 50)"); // many
+  // Points may stand anywhere: 1, 2 or 5 times powers of ten, or, where fewer than two lie between them, equal
+  // distances.
+  CHECK(tics(Look::points, {19, 50}) == "(10, 20, 50)");
+  CHECK(tics(Look::points, {24, 48}) == "(25, 30, 35, 40, 45)");
+  CHECK(tics(Look::points, {24}) == "(24)");
+}
+
+TEST_CASE("no point of a figure stands on the end of an axis", "[report][figures]") {
+  const auto ranges = [](double low, double high, bool from_zero) {
+    Chart chart{.name = "c", .title = "t", .x = {.title = "x"}, .y = {.title = "y", .from_zero = from_zero}};
+    chart.series = {{"", Look::points, {{.x = 10, .y = low}, {.x = 20, .y = high}}}};
+    const std::string commands = figure_of(chart).commands;
+    CHECK(commands.find("set xrange [9.5:20.5]") != std::string::npos); // a twentieth of 10 on either side
+    const std::size_t at = commands.find("set yrange ") + 11;
+    return commands.substr(at, commands.find('\n', at) - at);
+  };
+  CHECK(ranges(40, 80, false) == "[38:82]");
+  CHECK(ranges(40, 80, true) == "[0:84]");
+  CHECK(ranges(1, 81, false) == "[0:85]"); // not below zero, where nothing is
+  CHECK(ranges(-10, 10, false) == "[-11:11]");
+  CHECK(ranges(40, 40, false) == "[38:42]"); // a twentieth of the value
+}
+
+TEST_CASE("the text of a line across a figure ends with the figure where names leave it no room", "[report][figures]") {
+  const auto place = [](const std::string& name) {
+    Chart chart = bars_of("c", "t", "x", {{name, 10}});
+    chart.lines = {{4, "no plan is faster than 4 s"}};
+    const std::string commands = figure_of(chart).commands;
+    const std::size_t at = commands.find("faster than 4 s' at ") + 20;
+    return commands.substr(at, commands.find(" offset", at) - at);
+  };
+  CHECK(place("short") == "4, graph 1 left"); // 26 letters of 5.2 pixels in six tenths of 261
+  CHECK(place("a name of thirty letters beside") == "screen 0.98, graph 1 right");
+}
+
+TEST_CASE("the CSV of a figure has the columns that say something", "[report][figures]") {
+  Chart chart{.name = "c", .title = "t", .x = {.title = "micro-batches"}, .y = {.title = "iteration [s]"}};
+  chart.series = {{"", Look::line, {{.x = 2, .y = 1.5}, {.x = 4, .y = 1.25}}}};
+  CHECK(figure_of(chart).csv == "micro-batches,iteration [s]\n2,1.5\n4,1.25\n");
+  chart.series[0].name = "uniform";
+  chart.series[0].marks[1].low = 1;
+  chart.besides = "schedule";
+  chart.series[0].marks[0].besides = "gpipe";
+  chart.series[0].marks[1].text = "all, about it";
+  CHECK(figure_of(chart).csv == "series,micro-batches,iteration [s],low,schedule,what\n"
+                                "uniform,2,1.5,,gpipe,\nuniform,4,1.25,1,,\"all, about it\"\n");
+}
+
 TEST_CASE("a figure joins no names by lines, and shows a front of one point", "[report][figures]") {
   Chart chart{.name = "c", .title = "t", .series = {{"s", Look::line, {{.x = 0, .y = 1}, {.x = 1, .y = 2}}}}};
   CHECK(figure_of(chart).series[0].style.find("with linespoints") != std::string::npos);
@@ -872,6 +937,17 @@ TEST_CASE("a chart's note stands below the title of its figure, in lines that it
   const Figure figure = figure_of({.name = "c", .title = "t", .note = long_note});
   CHECK(figure.commands.find("set label 't'.\"\\n\".'" + forty + "'.\"\\n\".'" + forty + "'.\"\\n\".'end' at screen") !=
         std::string::npos);
+}
+
+TEST_CASE("a validation without rows has no errors to tell", "[report][validation]") {
+  Validation validation{.source = "s"};
+  validation.skipped = {{"a case", "no such device"}};
+  std::string text = to_text(validation, false);
+  CHECK_THAT(text, Catch::StartsWith("no row was predicted\n\nskipped"));
+  CHECK_THAT(text, !Catch::Contains("%"));
+  validation.rows = {{.case_name = "a", .metric = "iteration_seconds", .group = "g", .measured = 1, .predicted = 1.5}};
+  text = to_text(validation, false);
+  CHECK_THAT(text, !Catch::Contains("no row") && Catch::Contains("all") && Catch::Contains("50.00 %"));
 }
 
 // An example of every kind of document; a kind without one fails the test.

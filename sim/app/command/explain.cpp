@@ -11,7 +11,6 @@
 #include "sim/app/run/given_run.hpp"
 #include "sim/base/format/schema.hpp"
 #include "sim/base/process/worker_pool.hpp"
-#include "sim/base/system/command.hpp"
 #include "sim/study/compare/compare.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
@@ -147,20 +146,6 @@ ExitStatus explain_point(const ExplainCommand& options) {
   return tell_prepared(options.output, *replayed.study, replayed.prepared, {file});
 }
 
-// The call that explains the run asked for, as the winner of a study of it alone.
-std::string narrowed_call(const ExplainCommand& options) {
-  Command call{.words = {"stagecraft", "explain", options.model.model}, .folder = {}};
-  for (const auto& [key, value] : {std::pair{"compare.strategies=", options.run.strategy},
-                                   {"compare.schedules=", options.run.schedule},
-                                   {"compare.plans=", options.run.plan},
-                                   {"platform=", options.model.platform}}) {
-    if (!value.empty()) {
-      call.words.insert(call.words.end(), {"--set", key + value});
-    }
-  }
-  return to_text(call);
-}
-
 ExitStatus run(const ExplainCommand& options) {
   const std::string& what = options.model.model;
   if (what.ends_with(".json") && std::filesystem::exists(what) && is_run_record(what)) {
@@ -174,8 +159,8 @@ ExitStatus run(const ExplainCommand& options) {
   }
   if (is_study(what)) {
     if (asks_for_a_run(options)) {
-      throw InputError({what, 0, 0}, "the winner of a study is explained, of those that it compares; allowed: " +
-                                         narrowed_call(options));
+      throw InputError({what, 0, 0}, "the winner of a study is explained, of those that it compares; allowed: what the "
+                                     "study says, changed by --set");
     }
     return explain_winner(options);
   }

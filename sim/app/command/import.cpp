@@ -171,7 +171,8 @@ ExitStatus import_foreign_model(const ModelFormat& format, const ImportCommand& 
     throw InputError({"--format", 0, 0}, "a model has no CSV; allowed: table, json");
   }
   emit_model(options.output,
-             import_model(format, read_file(options.file), options.file, import_options(options.reading)));
+             import_model(format, read_file(options.file), options.file, import_options(options.reading)), {},
+             options.output.format != "json");
   return kDone;
 }
 

@@ -8,6 +8,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/result_page.hpp"
+#include "sim/base/system/figure.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/chrome_trace.hpp"
@@ -96,6 +97,18 @@ PageSection side_by_side(std::vector<std::pair<fs::path, DocumentPage>>& documen
   return section;
 }
 
+// Puts the name of the results' file in front of the names of its figures, so that those of several are told apart.
+void name_figures(const fs::path& file, DocumentPage& document) {
+  for (PageSection& section : document.sections) {
+    for (Chart& chart : section.charts) {
+      chart.name.insert(0, file_name_of(file.stem().string()) + "-");
+      for (Chart& all : chart.all) {
+        all.name = chart.name;
+      }
+    }
+  }
+}
+
 // Of two results of one kind: what changed from the first to the second stands on top.
 void add_difference(const std::pair<fs::path, DocumentPage>& before, const std::pair<fs::path, DocumentPage>& after,
                     Page& page) {
@@ -163,6 +176,9 @@ Page page_of(const ReportCommand& options) {
   PageSection timelines = alone ? PageSection{} : side_by_side(documents);
   for (auto& [file, document] : documents) {
     document.inputs.push_back(file.string());
+    if (!alone) {
+      name_figures(file, document);
+    }
     add_to_page(page, std::move(document), alone, options.output);
   }
   if (!timelines.timelines.empty()) {

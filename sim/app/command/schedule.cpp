@@ -34,31 +34,25 @@ struct ScheduleCommand {
   ScheduleTextOptions text;
 };
 
-// A plain number of some range.
-Check plain_number(const char* what, double low, double high) {
-  return {"NUMBER", [=](const std::string& text) -> std::string {
-            try {
-              const double number = parse_number(text, {"command line", 0, 0});
-              return number >= low && number <= high
-                         ? ""
-                         : std::string(what) + " must be " + to_digits(low, 3) + " to " + to_digits(high, 3);
-            } catch (const InputError& failure) {
-              return failure.what();
-            }
+// A number in [low, high]; of others `otherwise` says what is allowed.
+Check plain_number(const char* name, double low, double high, const std::string& otherwise) {
+  return {name, [=](const std::string& text) {
+            double number = 0;
+            const std::string refusal = refusal_of([&](const Where& where) { number = parse_number(text, where); });
+            return !refusal.empty() ? refusal : number >= low && number <= high ? "" : otherwise;
           }};
+}
+
+// A number of something.
+Check plain_number(const char* what, double low, double high) {
+  return plain_number("NUMBER", low, high,
+                      std::string(what) + " must be " + to_digits(low, 3) + " to " + to_digits(high, 3));
 }
 
 // A time without a unit. Above kLongest, sums of times would lose digits.
 Check plain_time() {
-  return {"TIME", [](const std::string& text) -> std::string {
-            constexpr double kLongest = 1e12;
-            try {
-              const double time = parse_number(text, {"command line", 0, 0});
-              return time >= 0 && time <= kLongest ? "" : "a time must be 0 to 1e12";
-            } catch (const InputError& failure) {
-              return failure.what();
-            }
-          }};
+  constexpr double kLongest = 1e12;
+  return plain_number("TIME", 0, kLongest, "a time must be 0 to 1e12");
 }
 
 void add_flags(Flags& flags, ScheduleCommand& options) {

@@ -9,10 +9,10 @@
 #include "sim/app/run/given_study.hpp"
 #include "sim/app/run/model_summary.hpp"
 #include "sim/app/run/plan_ranks.hpp"
+#include "sim/app/run/platform_summary.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/platform/route.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/node_shorthand.hpp"
 
@@ -33,7 +33,7 @@ void add_flags(Flags& flags, ShowCommand& options) {
   add_plan_format_flag(flags, options.plan_format);
   add_model_flags(flags, options.model, {.required = false});
   add_result_flags(flags, options.output, {"table", "json"});
-  flags.add("--all", &options.all, "print every operator of a model");
+  flags.add("--all", &options.all, "every operator of a model; in JSON its name and block, as plan files need them");
   add_setting_flags(flags, options.settings);
 }
 
@@ -61,37 +61,6 @@ std::string show_device(const DeviceType& type) {
     table.rows.push_back(std::move(row));
   }
   return text + to_text(table, use_color());
-}
-
-std::string show_platform(const Platform& platform) {
-  std::string text = platform.name + (platform.description.empty() ? "" : ": " + platform.description) + "\n\n";
-  Table devices{{{"device"}, {"memory", Align::right}, {"node"}}, {}};
-  constexpr std::size_t kMostShown = 64;
-  for (std::size_t d = 0; d < std::min(platform.devices.size(), kMostShown); ++d) {
-    devices.rows.push_back({{platform.devices[d].name},
-                            {to_text(platform.type_of(static_cast<int>(d)).memory)},
-                            {platform.nodes[platform.devices[d].node].name}});
-  }
-  text += to_text(devices, use_color());
-  text +=
-      platform.devices.size() > kMostShown ? "… " + std::to_string(platform.devices.size()) + " devices in all\n" : "";
-  Table paths{{{"from \\ to"}}, {}};
-  constexpr std::size_t kMostPaths = 8;
-  Router router(platform);
-  const auto shown = static_cast<DeviceId>(std::min(platform.devices.size(), kMostPaths));
-  for (DeviceId to = 0; to < shown; ++to) {
-    paths.columns.push_back({platform.devices[to].name, Align::right});
-  }
-  for (DeviceId from = 0; from < shown; ++from) {
-    std::vector<Cell> row = {{platform.devices[from].name}};
-    for (DeviceId to = 0; to < shown; ++to) {
-      const PathCost path = router.cost(from, to);
-      row.push_back(
-          {from == to ? "-" : to_text(BytesPerSecond{1 / path.seconds_per_byte}) + ", " + to_text(path.latency)});
-    }
-    paths.rows.push_back(std::move(row));
-  }
-  return text + "\nBandwidth and latency of a lone transfer:\n" + to_text(paths, use_color());
 }
 
 std::string show_study(const Study& study) {
@@ -141,8 +110,10 @@ ExitStatus run(const ShowCommand& options) {
   const Folders folders{".", shipped_folder()};
   if (const Where where{"show", 0, 0}; node_shorthand(options.what, where)) {
     refuse_json(options);
-    emit(options.output, show_platform(read_platform(
-                             {.kind = yaml::Node::Kind::scalar, .text = options.what, .where = where}, folders, {})));
+    emit(options.output,
+         platform_summary(
+             read_platform({.kind = yaml::Node::Kind::scalar, .text = options.what, .where = where}, folders, {}),
+             use_color()));
     return kDone;
   }
   std::filesystem::path file;
@@ -162,7 +133,7 @@ ExitStatus run(const ShowCommand& options) {
   const yaml::Node document = file.extension() == ".yaml" ? yaml::load(file) : yaml::Node{};
   if (document.find("nodes") != nullptr) {
     refuse_json(options);
-    emit(options.output, show_platform(load_platform(document, types)));
+    emit(options.output, platform_summary(load_platform(document, types), use_color()));
   } else if (document.find("vendor") != nullptr) {
     refuse_json(options);
     emit(options.output, show_device(load_device_type(document, types)));

@@ -132,6 +132,76 @@ std::optional<Words> with_output(const Words& words, std::string_view message) {
   return whole;
 }
 
+// The call that explains the run that flags ask for, as the winner of a study of it alone.
+std::optional<Words> narrowed(const Words& words, std::string_view message) {
+  if (message.find("the winner of a study is explained") == std::string_view::npos) {
+    return std::nullopt;
+  }
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kKeys = {{
+      {"--strategy", "compare.strategies="},
+      {"--schedule", "compare.schedules="},
+      {"--plan", "compare.plans="},
+      {"--platform", "platform="},
+      {"--devices", ""}, // a study has a platform of its own
+      {"--bandwidth", ""},
+      {"--latency", ""},
+      {"--memory", ""},
+      {"--plan-format", ""},
+  }};
+  Words call;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto row = std::find_if(kKeys.begin(), kKeys.end(),
+                                  [&](const auto& one) { return is_flag(words[i]) && one.first == flag_of(words[i]); });
+    if (row == kKeys.end()) {
+      call.push_back(words[i]);
+      continue;
+    }
+    const std::size_t equals = words[i].find('=');
+    const bool apart = equals == std::string::npos && i + 1 < words.size();
+    const std::string value = equals != std::string::npos ? words[i].substr(equals + 1) : apart ? words[++i] : "";
+    if (!row->second.empty()) {
+      call.insert(call.end(), {"--set", std::string(row->second) + value});
+    }
+  }
+  return call;
+}
+
+// What is said where several results are given to a command that takes none: a report shows them beside each other.
+std::optional<Advice> several_results(const Words& words) {
+  Words files;
+  for (std::size_t i = 2; i < words.size() && !is_flag(words[i]); ++i) {
+    const std::optional<KnownInput> input = known_input(words[i]);
+    const bool results = input && input->what.starts_with("holds results");
+    if (!results ||
+        std::find(input->commands.begin(), input->commands.end(), command_of(words)) != input->commands.end()) {
+      return std::nullopt;
+    }
+    files.push_back(words[i]);
+  }
+  if (files.size() < 2) {
+    return std::nullopt;
+  }
+  Words report = {"report"};
+  report.insert(report.end(), files.begin(), files.end());
+  report.insert(report.end(), {"-o", "both.html"});
+  return Advice{"these files hold results, which '" + command_of(words) + "' does not take",
+                "did you mean:\n" + lines_of({{report, "what differs, side by side"}}, words.front())};
+}
+
+// What is said where a study names a file that is not there, as one that was copied to another folder may.
+std::optional<Advice> missing_beside_study(const Words& words, std::string_view message) {
+  namespace fs = std::filesystem;
+  const auto study = std::find_if(words.begin() + 1, words.end(),
+                                  [&](const std::string& word) { return message.starts_with(word + ":"); });
+  std::error_code failure;
+  if (message.find("no such file") == std::string_view::npos || study == words.end() || !fs::exists(*study, failure)) {
+    return std::nullopt;
+  }
+  return Advice{"", "paths in '" + excerpt(*study, 200) + "' are relative to its folder, '" +
+                        fs::absolute(*study, failure).parent_path().string() +
+                        "', or to where the program is called\n"};
+}
+
 // What is said where the command's first argument is of a kind that other commands take.
 std::optional<Advice> wrong_kind(const Words& words) {
   constexpr std::array kTakeInputs = {"compare", "plan",  "replay", "explain", "execute", "train", "show",    "check",
@@ -493,9 +563,19 @@ std::string did_you_mean(const Words& words) {
   return "did you mean: " + to_text(Command{.words = words, .folder = {}}) + "\n";
 }
 
-Advice advice_on(const Words& words, std::string_view message) {
-  if (std::optional<Advice> advice = wrong_kind(words)) {
+namespace {
+
+Advice likely_advice(const Words& words, std::string_view message) {
+  for (const auto& look : {several_results, wrong_kind}) {
+    if (std::optional<Advice> advice = look(words)) {
+      return *advice;
+    }
+  }
+  if (std::optional<Advice> advice = missing_beside_study(words, message)) {
     return *advice;
+  }
+  if (const std::optional<Words> better = narrowed(words, message)) {
+    return {"", did_you_mean(*better)};
   }
   for (const auto& look : {nodes_as_platform, device_as_platform, no_network, two_platforms}) {
     if (std::optional<Advice> advice = look(words, message)) {
@@ -530,6 +610,16 @@ Advice advice_on(const Words& words, std::string_view message) {
     }
   }
   return {};
+}
+
+} // namespace
+
+Advice advice_on(const Words& words, std::string_view message) {
+  Advice advice = likely_advice(words, message);
+  if (advice.after == did_you_mean(words)) { // it would be refused again
+    advice.after.clear();
+  }
+  return advice;
 }
 
 UnknownFlag unknown_flag(const Words& words, const std::string& flag, const std::vector<std::string>& known) {

@@ -17,6 +17,15 @@
 
 namespace stagecraft {
 
+std::string refusal_of(const std::function<void(const Where& where)>& read) {
+  try {
+    read({});
+    return "";
+  } catch (const InputError& failure) {
+    return failure.what() + to_text(Where{}).size() + std::string_view(": ").size();
+  }
+}
+
 Check one_of(const std::vector<std::string>& words) {
   const std::string set = "{" + join(words, ",") + "}";
   return {set, [words](const std::string& text) {
@@ -25,14 +34,8 @@ Check one_of(const std::vector<std::string>& words) {
 }
 
 Check whole_number(int low, int high) {
-  return {"INT in [" + std::to_string(low) + " - " + std::to_string(high) + "]",
-          [low, high](const std::string& text) -> std::string {
-            try {
-              parse_integer(text, low, high, {"command line", 0, 0});
-              return "";
-            } catch (const InputError& failure) {
-              return failure.what();
-            }
+  return {"INT in [" + std::to_string(low) + " - " + std::to_string(high) + "]", [low, high](const std::string& text) {
+            return refusal_of([&](const Where& where) { parse_integer(text, low, high, where); });
           }};
 }
 
@@ -181,6 +184,9 @@ std::string text_of(const CLI::ParseError& failure, const CLI::App& app, const s
         const UnknownFlag unknown = unknown_flag(words, extra, flags_of(command));
         return "error: " + unknown.message + "\n" + (unknown.mended.empty() ? help : did_you_mean(unknown.mended));
       }
+    }
+    if (const Advice advice = advice_on(words, failure.what()); !advice.instead.empty()) {
+      return "error: " + advice.instead + "\n" + advice.after;
     }
     return "error: " + join(app.remaining(true)) + " is more than '" + command.get_name() + "' takes\n" + help;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/app/common/exit_status.hpp"
+#include "sim/base/error.hpp"
 
 namespace CLI {
 class App;
@@ -23,6 +24,9 @@ struct Check {
   std::string help;                                            ///< text of the allowed values in the help
   std::function<std::string(const std::string& text)> why_not; ///< "" where the text is allowed
 };
+
+/// "" where `read` takes a flag's value, else why it does not, without a place: the flag is named before.
+std::string refusal_of(const std::function<void(const Where& where)>& read);
 
 Check one_of(const std::vector<std::string>& words);
 /// A whole number in [low, high]. CLI11 alone reads 010 as 8; leading zeros are refused, as in files.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <cstdint>
 
 #include "sim/base/format/csv.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
@@ -11,6 +12,20 @@
 namespace stagecraft {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
+
+// A figure of a point: a whole number without a fraction, so that readers take counts for what they are; null where it
+// is not known.
+Json figure_of(const PointRow& row, double value) {
+  constexpr double kExact = 9007199254740992; // 2^53: below it each whole number is a double
+  if (row.status != PointStatus::feasible || !std::isfinite(value)) {
+    return nullptr;
+  }
+  return value == std::floor(value) && std::abs(value) < kExact ? Json(static_cast<std::int64_t>(value)) : Json(value);
+}
+
+} // namespace
 
 Json json_of(const PointRow& row) {
   Json json;
@@ -26,8 +41,7 @@ Json json_of(const PointRow& row) {
   json["order"] = row.order;
   json["reason"] = row.reason;
   for (std::size_t i = 0; i < kFigures; ++i) {
-    const bool known = row.status == PointStatus::feasible && std::isfinite(row.figures.at(i));
-    json[std::string(figures()[i].name)] = known ? Json(row.figures.at(i)) : Json(nullptr);
+    json[std::string(figures()[i].name)] = figure_of(row, row.figures.at(i));
   }
   return json;
 }
@@ -61,8 +75,8 @@ std::string csv_line(const PointRow& row, const std::vector<std::string>& axes) 
     line += "," + csv_cell(text);
   }
   for (const double figure : row.figures) {
-    const bool known = row.status == PointStatus::feasible && std::isfinite(figure);
-    line += "," + (known ? Json(figure).dump() : "");
+    const Json value = figure_of(row, figure);
+    line += "," + (value.is_null() ? "" : value.dump());
   }
   return line + "\n";
 }

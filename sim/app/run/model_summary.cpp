@@ -152,7 +152,21 @@ nlohmann::ordered_json json_of(const DeviceFits& fits) {
           {"devices", devices}};
 }
 
-std::string summary_json(const ModelGraph& model, const std::optional<DeviceFits>& fits) {
+// Adds the names of operators, in order, and of blocks with theirs.
+void add_names(const ModelGraph& model, nlohmann::ordered_json& json) {
+  json["operator_names"] = nlohmann::ordered_json::array();
+  for (const Operator& what : model.operators) {
+    json["operator_names"].push_back(what.name);
+  }
+  json["block_operators"] = nlohmann::ordered_json::object();
+  for (const Block& block : blocks_of(model)) {
+    for (const OperatorId op : block.operators) {
+      json["block_operators"][block.name].push_back(model.operators[op].name);
+    }
+  }
+}
+
+std::string summary_json(const ModelGraph& model, const std::optional<DeviceFits>& fits, bool all_operators) {
   const ModelTotals totals = totals_of(model);
   nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
   for (const EqualBlocks& row : equal_blocks(model)) {
@@ -174,6 +188,9 @@ std::string summary_json(const ModelGraph& model, const std::optional<DeviceFits
                                  {"backward_flops", totals.backward.value},
                                  {"activation_bytes", totals.output_elements * row_of(Precision::fp32).bytes},
                                  {"blocks", blocks}};
+  if (all_operators) {
+    add_names(model, json);
+  }
   if (fits) {
     json["fits"] = json_of(*fits);
   }
@@ -239,8 +256,8 @@ std::string summary_text(const OutputOptions& options, const ModelGraph& model, 
 
 void emit_model(const OutputOptions& options, const ModelGraph& model, const std::optional<DeviceFits>& fits,
                 bool all_operators) {
-  emit(options,
-       options.format == "json" ? summary_json(model, fits) : summary_text(options, model, fits, all_operators));
+  emit(options, options.format == "json" ? summary_json(model, fits, all_operators)
+                                         : summary_text(options, model, fits, all_operators));
 }
 
 } // namespace stagecraft

@@ -9,8 +9,8 @@
 namespace stagecraft {
 
 /// Writes the sums as JSON, or as text with tables of the blocks, of the devices on which it fits, where these are
-/// given, and of the operators: the first ones, or all.
-void emit_model(const OutputOptions& options, const ModelGraph& model, const std::optional<DeviceFits>& fits = {},
-                bool all_operators = true);
+/// given, and of the operators: the first ones, or all. JSON has the names of all operators, or none.
+void emit_model(const OutputOptions& options, const ModelGraph& model, const std::optional<DeviceFits>& fits,
+                bool all_operators);
 
 } // namespace stagecraft

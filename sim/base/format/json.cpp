@@ -120,10 +120,15 @@ private:
 
 } // namespace
 
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
 Value parse(const Source& source) {
   Progress progress;
   Strict strict(source, progress);
   const std::string_view text = source.text();
+  if (is_blank(text)) {
+    throw InputError({source.file(), 1, 1}, "the file is empty; allowed: one JSON document");
+  }
   try {
     return Value::parse(
         Letters(text.data(), progress), Letters(text.data() + text.size(), progress),

@@ -38,6 +38,9 @@ private:
   const std::string* file_;
 };
 
+/// Whether a text has no document: nothing but blanks.
+bool is_blank(std::string_view text);
+
 /// Reads one JSON document. Throws InputError on bad syntax, a number too large for a double, a duplicate key in an
 /// object, and what goes beyond sim/base/limits.hpp.
 Value parse(const Source& source);

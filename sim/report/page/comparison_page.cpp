@@ -238,9 +238,14 @@ std::optional<Chart> micro_batch_curve(const Runs& feasible) {
               .title = "Micro-batches, under the best schedule for each",
               .x = {.title = "micro-batches", .logarithmic = true},
               .y = {.title = std::string(kIteration), .from_zero = true},
-              .series = by_strategy(best, Look::line, [](const RunValues& run) {
-                return Mark{.x = static_cast<double>(run.micro_batches), .y = run.iteration(), .text = run.label()};
-              })};
+              .series = by_strategy(best, Look::line,
+                                    [](const RunValues& run) {
+                                      return Mark{.x = static_cast<double>(run.micro_batches),
+                                                  .y = run.iteration(),
+                                                  .text = run.label(),
+                                                  .besides = run.schedule};
+                                    }),
+              .besides = "schedule"};
   for (ChartSeries& series :
        chart.series) { // "others" may have several runs with the same number of micro-batches: keep the best
     std::stable_sort(series.marks.begin(), series.marks.end(), [](const Mark& a, const Mark& b) { return a.x < b.x; });

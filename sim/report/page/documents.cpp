@@ -106,6 +106,10 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
     }
     return true;
   };
+  if (json::is_blank(text)) {
+    throw InputError({file, 1, 1},
+                     "the file is empty; allowed: what commands write with --format json, or compare with -o");
+  }
   try {
     document.content = std::make_shared<const Json>(Json::parse(text, visit));
   } catch (const Json::exception& failure) {

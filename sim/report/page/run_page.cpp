@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
@@ -45,25 +46,62 @@ PageTable stages_of(const json& run) {
   return table;
 }
 
-// A bar per device, in the unit of the axis.
+/// Devices that one bar stands for, and their value.
+struct DeviceBar {
+  std::string node, first;
+  std::size_t devices = 1;
+  double value = 0;
+};
+
+// "node" of "node/h100-0"; the whole name where it has no node.
+std::string node_of_device(const std::string& device) { return device.substr(0, device.find('/')); }
+
+// A bar for each device; of many, one for all devices of a node whose values are equal to three digits.
+std::vector<DeviceBar> bars_of_devices(const std::vector<std::string>& devices, const std::vector<double>& values) {
+  constexpr std::size_t kMany = 16;
+  constexpr int kDigits = 3;
+  const std::size_t count = std::min(devices.size(), values.size());
+  std::vector<DeviceBar> bars;
+  std::map<std::pair<std::string, std::string>, std::size_t> bar_of; // node and value
+  for (std::size_t d = 0; d < count; ++d) {
+    const std::string node = node_of_device(devices[d]);
+    const auto [found, fresh] = bar_of.try_emplace({node, to_digits(values[d], kDigits)}, bars.size());
+    if (fresh || count <= kMany) {
+      bars.push_back({node, devices[d], 1, values[d]});
+    } else {
+      ++bars[found->second].devices;
+    }
+  }
+  return bars;
+}
+
+// "node-0: 8 devices" where a bar stands for all devices of its node, else "node-0/h100-0 x 4", or the one device.
+std::string name_of_bar(const DeviceBar& bar, const std::vector<DeviceBar>& bars) {
+  const auto of_node =
+      std::count_if(bars.begin(), bars.end(), [&](const DeviceBar& one) { return one.node == bar.node; });
+  const std::string count = std::to_string(bar.devices);
+  return bar.devices == 1 ? bar.first : of_node == 1 ? bar.node + ": " + count + " devices" : bar.first + " x " + count;
+}
+
+// A bar per device or group of devices that are alike, in the unit of the axis.
 Chart device_bars(const json& run, const Metric& metric, const char* name, const std::string& title,
                   const std::string& unit) {
   constexpr std::size_t kMost = 64;
-  const std::vector<std::string> devices = texts_at(run, "devices");
-  const std::vector<double> values = numbers_at(run, std::string(metric.path()).c_str());
+  const std::string key(metric.path());
   std::vector<std::pair<std::string, double>> parts;
-  for (std::size_t d = 0; d < std::min({devices.size(), values.size(), kMost}); ++d) {
-    parts.emplace_back(devices[d], values[d] * metric.scale);
+  const std::vector<DeviceBar> bars = bars_of_devices(texts_at(run, "devices"), numbers_at(run, key.c_str()));
+  for (std::size_t bar = 0; bar < std::min(bars.size(), kMost); ++bar) {
+    parts.emplace_back(name_of_bar(bars[bar], bars), bars[bar].value * metric.scale);
   }
   const json& classes = list_at(run, "classes");
-  for (std::size_t c = 0; values.empty() && c < std::min(classes.size(), kMost); ++c) {
+  for (std::size_t c = 0; bars.empty() && c < std::min(classes.size(), kMost); ++c) {
     const std::vector<std::string> alike = texts_at(classes[c], "devices");
     parts.emplace_back((alike.empty() ? "" : alike.front()) +
                            (alike.size() > 1 ? " x " + std::to_string(alike.size()) : ""),
-                       number_at(classes[c], std::string(metric.path()).c_str()) * metric.scale);
+                       number_at(classes[c], key.c_str()) * metric.scale);
   }
-  const std::size_t shown = values.empty() ? classes.size() : devices.size();
-  return bars_of(name, title + (shown > kMost ? ", the first 64 devices" : ""), unit, parts);
+  const std::size_t all = bars.empty() ? classes.size() : bars.size();
+  return bars_of(name, title + (all > kMost ? ", the first 64 of " + std::to_string(all) + " bars" : ""), unit, parts);
 }
 
 // The step of the device that computes longest, as a sum; no marks where the document does not list devices.
