@@ -124,6 +124,12 @@ TEST_CASE("show sums up every kind of input, by name and by file", "[cli]") {
              Contains("12 runs: 2 strategies x 3 schedules x 2 numbers of micro-batches"));
 }
 
+TEST_CASE("show of a model on a platform says who compares it there", "[cli]") {
+  const Workshop shop;
+  CHECK_THAT(shop.run("show gpt2 --platform '2 x dgx-h100'").err,
+             Contains("allowed: stagecraft compare gpt2 --platform '2 x dgx-h100'"));
+}
+
 TEST_CASE("show of a platform says what its nodes are and how they are joined, and what it leaves out", "[cli]") {
   const Workshop shop;
   // 32 devices in four nodes that are alike; each device has its NIC: 8 x 47 GB/s a node.
