@@ -29,6 +29,13 @@ TEST_CASE("a batch is assumed for the number of devices, and the precision that 
   CHECK(values.at("training.precision") == "bf16");
 }
 
+TEST_CASE("a transformer on NVIDIA's devices of today is trained as a recipe of today says", "[app]") {
+  CHECK(assumed("llama3-8b", "dgx-h100").at("training.framework") == "megatron-lm-2025");
+  CHECK(assumed("gpt2", "pcie-v100").count("training.framework") == 0);     // no bf16
+  CHECK(assumed("llama3-8b", "mi300x-8").count("training.framework") == 0); // not measured by it
+  CHECK(assumed("vgg16", "dgx-h100").count("training.framework") == 0);     // no transformer
+}
+
 // Parameters and gradients take 4 B each way, Adam's states 12 B, shared by the replicas. A device has 80 GiB, of which
 // 60 % are 51.5e9 B.
 TEST_CASE("on many devices a replica gets as few as hold it, first within a node, then as a pipeline", "[app]") {
@@ -125,7 +132,12 @@ TEST_CASE("what the user says is not assumed, nor anything below it or beside a 
   const auto by_degrees = keys_without({{"training.parallel.tensor", "2"}});
   CHECK(by_degrees.count("training.parallel") == 0);
   CHECK(by_degrees.at("compare.strategies") == "[mesh, uniform, optimal, dapple]"); // others do not split by degrees
-  CHECK(keys_without({{"training.framework", "megatron-2024"}}).empty());
+  CHECK(keys_without({{"training.config", "train.toml"}}).empty());
+  // A recipe says neither batch nor precision nor degrees: without these it would be of one sample in single precision.
+  const auto by_recipe = assumed("llama3-8b", "dgx-h100", {{"training.framework", "torchtitan"}});
+  CHECK(by_recipe.at("training.global_batch") == "64");
+  CHECK(by_recipe.at("training.precision") == "bf16");
+  CHECK(by_recipe.count("training.framework") == 0);
   CHECK(keys_without({{"training.micro_batches", "[24, 16]"}}).at("training.global_batch") == "96"); // 2 * 48 >= 64
 }
 

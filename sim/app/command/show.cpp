@@ -108,9 +108,8 @@ ExitStatus run(const ShowCommand& options) {
     return show_plan(options);
   }
   if (!options.model.platform.empty()) { // the ranks of a plan need one, and nothing else has any use of it
-    throw InputError({"--platform", 0, 0},
-                     "goes with a plan and its MODEL; allowed: stagecraft compare " +
-                         options.what + " --platform '" + options.model.platform + "'");
+    throw InputError({"--platform", 0, 0}, "goes with a plan and its MODEL; allowed: stagecraft compare " +
+                                               options.what + " --platform '" + options.model.platform + "'");
   }
   const Folders folders{".", shipped_folder()};
   if (const Where where{"show", 0, 0}; node_shorthand(options.what, where)) {
