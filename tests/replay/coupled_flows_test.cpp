@@ -4,7 +4,7 @@
 
 #include "sim/base/process/child.hpp"
 #include "sim/collective/algorithm.hpp"
-#include "sim/replay/start_simgrid.hpp"
+#include "sim/replay/simgrid/start.hpp"
 #include "tests/catch.hpp"
 #include "tests/collective/clusters.hpp"
 #include "tests/replay/flows.hpp"

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "sim/base/process/child.hpp"
-#include "sim/replay/start_simgrid.hpp"
+#include "sim/replay/simgrid/start.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/random_pipelines.hpp"

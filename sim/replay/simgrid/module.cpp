@@ -1,16 +1,17 @@
 // Replay on SimGrid, which sees only links and flows. In the engine simgrid-full a computation is an Exec.
 // docs/decisions/0002-simgrid-as-flow-engine.md says why. This is a module: docs/decisions/0017-short-runs.md.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/simgrid/module.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <stdexcept>
 
 #include "sim/base/process/child.hpp"
 #include "sim/replay/clock_start.hpp"
-#include "sim/replay/simgrid_flows.hpp"
-#include "sim/replay/simgrid_full.hpp"
-#include "sim/replay/simgrid_module.hpp"
-#include "sim/replay/start_simgrid.hpp"
+#include "sim/replay/simgrid/flows.hpp"
+#include "sim/replay/simgrid/full.hpp"
+#include "sim/replay/simgrid/start.hpp"
 
 namespace stagecraft {
 namespace {

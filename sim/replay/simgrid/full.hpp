@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/replay/simgrid_network.hpp"
+#include "sim/replay/simgrid/network.hpp"
 
 namespace stagecraft {
 

@@ -3,7 +3,7 @@
 #include "sim/base/process/module.hpp"
 #include "sim/replay/beside_exchange.hpp"
 #include "sim/replay/replay_apart.hpp"
-#include "sim/replay/simgrid_module.hpp"
+#include "sim/replay/simgrid/module.hpp"
 
 namespace stagecraft {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/replay/simgrid_network.hpp"
+#include "sim/replay/simgrid/network.hpp"
 #include "sim/replay/until_steady.hpp"
 
 namespace stagecraft {
