@@ -62,6 +62,7 @@ const std::map<std::string, Folders>& include_table() {
     row("schedule/format", {"schedule"});
     row("timeline", {"schedule/task_graph"});
     row("replay", {"timeline", "base/process"});
+    row("replay/simgrid", {"replay"});
     row("result", {"timeline"});
     row("report", {"result"});
     row("report/page", {"report"});
@@ -103,7 +104,7 @@ const std::map<std::string, Folders>& package_table() {
   static const std::map<std::string, Folders> kTable = {
       {"yaml-cpp", {"base/format"}},
       {"toml++", {"base/format"}},
-      {"simgrid", {"replay"}},
+      {"simgrid", {"replay/simgrid"}},
       {"onnx", {"workload/import"}},
       {"google", {"workload/import"}}, // protobuf, the format of ONNX files
       {"Eigen", {"fit", "cpu", "pipeline"}},
