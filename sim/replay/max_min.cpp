@@ -44,7 +44,8 @@ double MaxMinRun::step() {
 }
 
 Timeline MaxMinRun::take() {
-  while (!done() && !until_.reached(recurrence_, step())) {
+  while (!done() && !until_.reached()) {
+    until_.watch(recurrence_, step());
   }
   return until_.take(recurrence_);
 }

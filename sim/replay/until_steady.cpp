@@ -37,7 +37,7 @@ double UntilSteady::first_idle(const Recurrence<SharedFlows>& recurrence) const 
   return first;
 }
 
-bool UntilSteady::look(const Recurrence<SharedFlows>& recurrence, double now) {
+void UntilSteady::look(const Recurrence<SharedFlows>& recurrence, double now) {
   const TaskGraph& graph = request_.graph;
   events_ = static_cast<int>(graph.devices.size());
   while (now > first_idle(recurrence)) {
@@ -48,11 +48,10 @@ bool UntilSteady::look(const Recurrence<SharedFlows>& recurrence, double now) {
     reached_ = any_ended && (is_last || find_steady(graph, known).spread <= kSteady);
     if (reached_ || is_last) {
       watches_ = false;
-      return reached_;
+      return;
     }
     iterations_ = std::min(2 * iterations_, request_.iterations);
   }
-  return false;
 }
 
 Timeline UntilSteady::take(Recurrence<SharedFlows>& recurrence) {

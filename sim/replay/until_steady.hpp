@@ -19,16 +19,20 @@ public:
   /// The request with all iterations that may be needed.
   const ReplayRequest& request() const { return request_; }
 
-  /// Whether all that the period follows from has happened by `now`. Not before each event, since it takes a while.
-  bool reached(const Recurrence<SharedFlows>& recurrence, double now) {
-    return watches_ && --events_ < 0 && look(recurrence, now);
+  /// Looks at what has happened by `now`; not at each call, since it takes a while.
+  void watch(const Recurrence<SharedFlows>& recurrence, double now) {
+    if (watches_ && --events_ < 0) {
+      look(recurrence, now);
+    }
   }
+  /// Whether all that the period follows from had happened when it last looked.
+  bool reached() const { return reached_; }
 
   /// The times of the iterations that told the period, those that are not known yet infinite; if none did, all.
   Timeline take(Recurrence<SharedFlows>& recurrence);
 
 private:
-  bool look(const Recurrence<SharedFlows>& recurrence, double now);
+  void look(const Recurrence<SharedFlows>& recurrence, double now);
   double first_idle(const Recurrence<SharedFlows>& recurrence) const;
 
   ReplayRequest request_;

@@ -51,15 +51,20 @@ std::string micro_batches_of(const Run& run) {
 
 } // namespace
 
+int pipeline_ranks(const Run& run) {
+  std::set<std::vector<std::string>> places;
+  for (const RunStage& stage : run.stages) {
+    places.insert(stage.devices);
+  }
+  return static_cast<int>(places.size());
+}
+
 std::string plan_line(const Run& run) {
   if (!run.feasible || run.stages.empty()) {
     return "";
   }
-  std::set<std::vector<std::string>> places; // several stages in one place are one rank of the pipeline
-  for (const RunStage& stage : run.stages) {
-    places.insert(stage.devices);
-  }
-  const auto chunks = run.stages.size() / places.size();
+  const int ranks = pipeline_ranks(run);
+  const auto chunks = run.stages.size() / static_cast<std::size_t>(ranks);
   const RunStage& first = run.stages.front();
   std::string words = "data " + degree_of(run, [](const RunStage& stage) { return stage.data_parallel; }) +
                       ", tensor " + degree_of(run, [](const RunStage& stage) { return stage.tensor_parallel; }) +
@@ -67,8 +72,8 @@ std::string plan_line(const Run& run) {
   if (first.context.ranks > 1) {
     words += ", context " + degree_of(run, [](const RunStage& stage) { return stage.context.ranks; });
   }
-  words += ", pipeline " + std::to_string(places.size()) +
-           (places.size() > 1 && chunks > 1 ? " of " + std::to_string(chunks) + " stages each" : "");
+  words += ", pipeline " + std::to_string(ranks) +
+           (ranks > 1 && chunks > 1 ? " of " + std::to_string(chunks) + " stages each" : "");
   for (const RunStage& stage : run.stages) {
     if (stage.experts.ranks > 1) {
       words += ", expert " + std::to_string(stage.experts.ranks);

@@ -12,4 +12,7 @@ namespace stagecraft {
 /// feasible run that has stages; else "".
 std::string plan_line(const Run& run);
 
+/// The ranks of its pipeline: places of its stages, of which several may stand in one. 0 for a run without stages.
+int pipeline_ranks(const Run& run);
+
 } // namespace stagecraft

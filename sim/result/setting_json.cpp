@@ -9,6 +9,7 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/platform/vertex_name.hpp"
 #include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
@@ -71,16 +72,6 @@ Json types_of(const Platform& platform) {
     }
   }
   return list;
-}
-
-// What an end of a link is, without its number: "device", "host", "nvswitch", "fabric".
-std::string end_of(const Vertex& vertex) {
-  if (vertex.kind == Vertex::Kind::device) {
-    return "device";
-  }
-  std::string name = vertex.name.substr(vertex.name.rfind('/') + 1);
-  const std::size_t last = name.find_last_not_of("0123456789");
-  return last + 1 < name.size() && name[last] == '-' ? name.substr(0, last) : name;
 }
 
 // The node of an end of a link; -1 for a switch between nodes.
@@ -158,7 +149,7 @@ private:
     }
     const int here = node_of(platform_, from, nodes), there = node_of(platform_, to, nodes);
     std::map<Kind, int>& kinds = here >= 0 && here == there ? kinds_[static_cast<std::size_t>(here)] : between_;
-    ++kinds[{end_of(from), end_of(to), link.bandwidth.value}];
+    ++kinds[{name_of_kind(from), name_of_kind(to), link.bandwidth.value}];
   }
 
   const Platform& platform_;

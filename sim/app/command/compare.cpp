@@ -111,7 +111,7 @@ std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool apart, boo
       continue;
     }
     const auto [row, added] = row_of.emplace(result.of_run[i], shown.size());
-    if (all || !runs[i].feasible || added) {
+    if (all || added) {
       shown.push_back({i, {}, {}});
     } else {
       shown[row->second].add(runs[shown[row->second].run], runs[i]);

@@ -164,12 +164,13 @@ ExitStatus run(const ExplainCommand& options) {
     }
     return explain_winner(options);
   }
-  GivenStudy given = study_of_model(options.model, settings_of(options.settings, options.model));
+  const std::vector<Setting> settings = settings_of(options.settings, options.model);
+  GivenStudy given = study_of_model(options.model, settings);
   add_given_files(options.run, given.inputs);
   const Prepared one = replay_given(options.run, given.study);
   if (!options.output.quiet) {
-    remark_note(plain_training_note(given.study, settings_of(options.settings, options.model)));
-    remark_note(gradient_note(given.study, settings_of(options.settings, options.model), one.plan));
+    remark_note(plain_training_note(given.study, settings));
+    remark_note(gradient_note(given.study, settings, one.plan));
   }
   return tell_prepared(options.output, given.study, one, std::move(given.inputs));
 }

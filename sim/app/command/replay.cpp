@@ -70,12 +70,13 @@ std::string folded_sentence(const Run& run) {
 }
 
 ExitStatus run(const ReplayCommand& options) {
-  GivenStudy given = study_of_model(options.model, settings_of(options.settings, options.model));
+  const std::vector<Setting> settings = settings_of(options.settings, options.model);
+  GivenStudy given = study_of_model(options.model, settings);
   const Study& study = given.study;
   const Prepared one = replay_given(options.run, study);
   if (!options.output.quiet) {
-    remark_note(plain_training_note(study, settings_of(options.settings, options.model)));
-    remark_note(gradient_note(study, settings_of(options.settings, options.model), one.plan));
+    remark_note(plain_training_note(study, settings));
+    remark_note(gradient_note(study, settings, one.plan));
   }
   add_given_files(options.run, given.inputs);
   const RunOrigin origin{study.model->name, study.platform.name, std::move(given.inputs)};

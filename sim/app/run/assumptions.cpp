@@ -236,10 +236,11 @@ int batch_in(const std::vector<Setting>& given) {
 
 int round_up(int number, int multiple) { return (number + multiple - 1) / multiple * multiple; }
 
+constexpr int kFewDevices = 16; // on which strategies search by themselves
+
 // Whether degrees are assumed: of many devices, and of few that are alike where one alone does not hold what Adam
 // keeps, so that replicas must share it.
 bool needs_degrees(const ModelGraph& model, const Platform& platform, const Task& task) {
-  constexpr int kFewDevices = 16;
   const bool shares = tokens_of(model) > 0 && platform.types.size() == 1 && task.devices > 1 && !task.holds_whole() &&
                       (task.holds({.zero = 3}) || task.holds(fewest_degrees(task)));
   return task.layers > 0 && (task.devices > kFewDevices || shares);
@@ -248,7 +249,7 @@ bool needs_degrees(const ModelGraph& model, const Platform& platform, const Task
 // The batch that is assumed: a sequence is a sample, four for each device, and enough of them that a pipeline is
 // filled.
 int assumed_batch(const ModelGraph& model, const Task& task, const std::optional<Degrees>& degrees) {
-  constexpr int kFewDevices = 16, kLeast = 64, kEach = 4, kImages = 32;
+  constexpr int kLeast = 64, kEach = 4, kImages = 32;
   if (degrees && task.devices > kFewDevices) {
     return task.replicas(*degrees) * (degrees->pipeline > 1 ? 32 : degrees->tensor > 1 ? 16 : kEach);
   }

@@ -373,10 +373,6 @@ void save_study(const std::string& file, const yaml::Node& document, const std::
   write_file(file, text);
 }
 
-} // namespace
-
-namespace {
-
 // The longest sequence that a config.json of Hugging Face says; 0 for another file, or where it says none.
 int longest_of(const std::string& file) {
   constexpr int kMost = 16; // MiB

@@ -9,6 +9,7 @@
 
 #include "sim/platform/like_nodes.hpp"
 #include "sim/platform/route.hpp"
+#include "sim/platform/vertex_name.hpp"
 #include "sim/report/table.hpp"
 
 namespace stagecraft {
@@ -36,16 +37,6 @@ struct NodeParts {
   bool operator==(const NodeParts&) const = default;
 };
 
-// "device", "host", "nvswitch", "fabric": what a vertex is, without its node and number.
-std::string kind_of(const Vertex& vertex) {
-  if (vertex.kind == Vertex::Kind::device) {
-    return "device";
-  }
-  const std::string name = vertex.name.substr(vertex.name.rfind('/') + 1);
-  const std::size_t last = name.find_last_not_of("0123456789");
-  return last != std::string::npos && last + 1 < name.size() && name[last] == '-' ? name.substr(0, last) : name;
-}
-
 // Nodes, and the wires between switches of the network, in `between`.
 std::vector<NodeParts> parts_of_nodes(const Platform& platform, WireCounts& between) {
   std::vector<NodeParts> nodes(platform.nodes.size());
@@ -65,7 +56,7 @@ std::vector<NodeParts> parts_of_nodes(const Platform& platform, WireCounts& betw
     WireCounts& counts = node < 0 ? between
                          : leaves ? nodes[static_cast<std::size_t>(node)].outside
                                   : nodes[static_cast<std::size_t>(node)].inside;
-    ++counts[{kind_of(from) + "–" + kind_of(to), link.bandwidth, link.latency}];
+    ++counts[{name_of_kind(from) + "–" + name_of_kind(to), link.bandwidth, link.latency}];
   }
   return nodes;
 }

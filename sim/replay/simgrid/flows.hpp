@@ -27,7 +27,7 @@ public:
   /// Runs the graph to its end, or as far as its period shows; false if tasks remain that wait for each other.
   bool run() {
     recurrence_.start();
-    while (!flows_.done() && !stops_) {
+    while (!flows_.done() && !until_.reached()) {
       const double now = flows_.next();
       step();
       if (!flows_.met().empty()) {
@@ -38,7 +38,7 @@ public:
         engine_.run();
       }
     }
-    return stops_ || recurrence_.complete();
+    return until_.reached() || recurrence_.complete();
   }
 
   Timeline take() { return until_.take(recurrence_); }
@@ -50,7 +50,7 @@ public:
     }
     last_ = std::move(live_[number - 1]); // the last reference must outlive the callback
     --under_way_;
-    if (!stops_) { // else what is under way ends for itself
+    if (!until_.reached()) { // else what is under way ends for itself
       arrived(flows_.end(static_cast<std::int32_t>(number - 1), clock_now()));
       follow();
     }
@@ -78,7 +78,7 @@ private:
 
   void arrived(const ArrivedFlow& one) {
     recurrence_.arrived(one.executed, one.start, one.finish);
-    stops_ = until_.reached(recurrence_, one.finish);
+    until_.watch(recurrence_, one.finish);
   }
 
   // Hands the flows that have met over to SimGrid, whose clock stands where they met.
@@ -98,11 +98,11 @@ private:
 
   // Lets happen what happens outside SimGrid by now, and sets a timer for what happens next there.
   void follow() {
-    while (!stops_ && !flows_.done() && flows_.next() <= clock_now()) {
+    while (!until_.reached() && !flows_.done() && flows_.next() <= clock_now()) {
       step();
       enter();
     }
-    const bool waits = !stops_ && under_way_ > 0 && !flows_.done();
+    const bool waits = !until_.reached() && under_way_ > 0 && !flows_.done();
     if (timer_ != nullptr && !(waits && timer_->get_date() == flows_.next())) {
       timer_->remove();
       timer_ = nullptr;
@@ -124,7 +124,6 @@ private:
   double scale_;
   std::vector<sg::ActivityPtr> live_; // [number of a flow]
   int under_way_ = 0;
-  bool stops_ = false;     // as until_ says
   Timer* timer_ = nullptr; // for flows_.next()
   sg::ActivityPtr last_;
 };

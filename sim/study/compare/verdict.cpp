@@ -27,7 +27,7 @@ std::string name_of(const Comparison& comparison, const Run& run) {
 }
 
 // One rank of a pipeline has nothing to put in order, whatever the schedule is called.
-bool has_one_rank(const Run& run) { return plan_line(run).find("pipeline 1,") != std::string::npos; }
+bool has_one_rank(const Run& run) { return run.feasible && pipeline_ranks(run) == 1; }
 
 bool is_same_plan(const Run& one, const Run& other) { return has_one_rank(one) && plan_line(one) == plan_line(other); }
 

@@ -89,16 +89,27 @@ Flops recomputed_flops(const ModelGraph& model, const Plan& plan) {
   return sum;
 }
 
+// What the devices in use compute together by the peak of each one's type; 0 where one's is not known.
+template <class Peak> FlopsPerSecond together(const Study& study, const TaskGraph& graph, Peak peak_of) {
+  FlopsPerSecond sum;
+  for (const DeviceId device : graph.devices_in_use()) {
+    const FlopsPerSecond one = peak_of(study.platform.type_of(device));
+    if (one.value == 0) {
+      return one;
+    }
+    sum += one;
+  }
+  return sum;
+}
+
+FlopsPerSecond peak_of(const DeviceType& type, std::optional<Precision> precision) {
+  return precision ? type.peak[static_cast<std::size_t>(*precision)].value_or(FlopsPerSecond{0}) : FlopsPerSecond{0};
+}
+
 // Nothing where the peak of a device in use is not known.
 void add_flops_utilization(const Study& study, const TaskGraph& graph, const Plan& plan, Run& run) {
-  FlopsPerSecond peak;
-  for (const DeviceId device : graph.devices_in_use()) {
-    const auto& one = study.platform.type_of(device).peak[static_cast<std::size_t>(study.training.precision)];
-    if (!one) {
-      return;
-    }
-    peak += *one;
-  }
+  const FlopsPerSecond peak =
+      together(study, graph, [&](const DeviceType& type) { return peak_of(type, study.training.precision); });
   const Flops could = peak * run.metrics.iteration;
   if (could.value > 0) {
     const double batch = study.training.global_batch;
@@ -146,20 +157,12 @@ Flops least_flops(const ModelGraph& model) {
 
 // The time of an iteration whose devices do nothing but products, at their nominal peak; 0 where one's is not known.
 Seconds least_seconds(const Study& study, const TaskGraph& graph) {
-  const auto peak_of = [&](const DeviceType& type, std::optional<Precision> precision) {
-    const auto none = FlopsPerSecond{0};
-    return precision ? type.peak[static_cast<std::size_t>(*precision)].value_or(none) : none;
-  };
-  FlopsPerSecond peak;
-  for (const DeviceId device : graph.devices_in_use()) {
-    const DeviceType& type = study.platform.type_of(device);
-    const auto own = peak_of(type, study.training.precision);
-    if (own.value == 0) {
-      return Seconds{0};
-    }
-    peak += std::max(own, peak_of(type, study.training.fp8->products));
-  }
-  return least_flops(*study.model) * static_cast<double>(study.training.global_batch) / peak;
+  const FlopsPerSecond peak = together(study, graph, [&](const DeviceType& type) {
+    const FlopsPerSecond own = peak_of(type, study.training.precision);
+    return own.value > 0 ? std::max(own, peak_of(type, study.training.fp8->products)) : own;
+  });
+  return peak.value > 0 ? least_flops(*study.model) * static_cast<double>(study.training.global_batch) / peak
+                        : Seconds{0};
 }
 
 // The range of its time by measured runs of its family, above what no machine can beat.
