@@ -377,6 +377,49 @@ TEST_CASE("CSV has one line per run with as many cells as the header", "[cli]") 
   CHECK(rows == 12);
 }
 
+TEST_CASE("a study is replayed and explained as its comparison has it: the best, or what flags leave of it", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const Json runs = shop.succeed("compare study.yaml --format json --quiet").json().at("runs");
+  REQUIRE(runs.size() > 4);
+  const auto time = [](const Json& run) { return run.at("iteration_seconds").get<double>(); };
+  CHECK(time(shop.succeed("replay study.yaml --quiet --format json").json()) == near(time(runs.at(0))));
+  int replayed = 0;
+  for (const Json& run : runs) {
+    const std::string asked =
+        "study.yaml --quiet --format json --micro-batches " + std::to_string(run.at("micro_batches").get<int>()) +
+        " --strategy " + run.at("strategy").get<std::string>() + " --schedule " + run.at("schedule").get<std::string>();
+    if (run.at("feasible").get<bool>()) {
+      CHECK(time(shop.succeed("replay " + asked).json()) == near(time(run)));
+      CHECK(time(shop.succeed("explain " + asked).json().at("explanation")) == near(time(run)));
+      ++replayed;
+    } else {
+      CHECK(shop.run("replay " + asked).status == 1);
+    }
+  }
+  CHECK(replayed > 4);
+  const Outcome other = shop.run("replay study.yaml --quiet --format json --strategy capability"); // not in the study
+  CHECK(other.json().at("strategy") == "capability");
+  CHECK_THAT(shop.run("replay study.yaml --platform dgx-h100").err, Contains("names its model and platform"));
+  CHECK_THAT(shop.run("replay study.yaml --strategy uniform --plan p.yaml").err,
+             Contains("either --strategy or --plan"));
+}
+
+TEST_CASE("a plan's file is replayed in a study's setting", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  shop.succeed("plan " + kChain +
+               " --devices 2 --bandwidth '4 MB/s' --strategy uniform --set training.global_batch=4 " +
+               "--micro-batches 4 -o plan.yaml");
+  const std::string gpipe = "replay study.yaml --schedule gpipe --micro-batches 4 --quiet --format json ";
+  const Json planned = shop.succeed(gpipe + "--strategy uniform").json();
+  const Json given = shop.succeed(gpipe + "--plan plan.yaml").json();
+  CHECK(given.at("iteration_seconds") == planned.at("iteration_seconds"));
+  CHECK(shop.succeed(gpipe + "--plan plan.yaml --plan-format stagecraft").json().at("iteration_seconds") ==
+        given.at("iteration_seconds"));
+  CHECK_THAT(shop.run("compare study.yaml --set compare.strategies=[]").err, Contains("'strategies' is an empty list"));
+}
+
 TEST_CASE("the flag --set changes keys of the study, the model and the platform", "[cli]") {
   const Workshop shop;
   shop.write("study.yaml", small_study());

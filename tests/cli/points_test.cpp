@@ -96,8 +96,6 @@ TEST_CASE("a point of a sweep is explained: the best, or the one asked for", "[c
   CHECK(shop.run("explain a.sqlite --point 0123456789").err.find("no such point") != std::string::npos);
   CHECK(shop.run("explain a.sqlite --set seed=3").err.find("have their settings") != std::string::npos);
   CHECK(shop.run("explain a.sqlite --schedule zb-v").err.find("have their settings") != std::string::npos);
-  CHECK(shop.run("explain study.yaml --schedule zb-v").err.find("the winner of a study is explained") !=
-        std::string::npos);
   CHECK(shop.run("explain study.yaml --point " + key).err.find("has no points") != std::string::npos);
 }
 

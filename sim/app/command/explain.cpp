@@ -6,12 +6,9 @@
 
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/app/common/progress.hpp"
 #include "sim/app/common/temporary_folder.hpp"
-#include "sim/app/run/given_run.hpp"
+#include "sim/app/run/run_of.hpp"
 #include "sim/base/format/schema.hpp"
-#include "sim/base/process/worker_pool.hpp"
-#include "sim/study/compare/compare.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/validate/run_accuracy.hpp"
@@ -30,7 +27,9 @@ struct ExplainCommand {
 };
 
 void add_flags(Flags& flags, ExplainCommand& options) {
-  add_model_flags(flags, options.model);
+  add_model_flags(flags, options.model,
+                  {.help = "a name in workloads/, a file (.yaml, .onnx, PipeDream .txt, .json), a study, the results "
+                           "of a sweep, or a run that `execute` wrote"});
   add_result_flags(flags, options.output, {"table", "json", "html", "md"});
   add_setting_flags(flags, options.settings);
   add_plan_flags(flags, options.run);
@@ -100,19 +99,6 @@ ExitStatus explain_execution(const std::string& file, const OutputOptions& outpu
                        explain({graph, record.timeline, platform, engine})});
 }
 
-ExitStatus explain_winner(const ExplainCommand& options) {
-  GivenStudy given = compared_study(options.model, settings_of(options.settings, options.model));
-  const Study& study = given.study;
-  ScheduleCounts counts;
-  StudyMemo memo(study, counts);
-  Progress progress(options.output.quiet);
-  const ComparisonResult result =
-      compare(memo, {.progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); },
-                     .workers = cores(),
-                     .changes = 0});
-  return tell_prepared(options.output, study, result.prepared[result.of_run.front()], std::move(given.inputs));
-}
-
 bool asks_for_a_run(const ExplainCommand& options) {
   const RunOptions& run = options.run;
   return !(run.strategy + run.schedule + run.plan + options.model.platform).empty() || options.model.devices > 0;
@@ -157,22 +143,8 @@ ExitStatus run(const ExplainCommand& options) {
   if (!options.point.empty()) {
     throw InputError({"--point", 0, 0}, "'" + what + "' has no points; allowed: a file that `sweep` wrote");
   }
-  if (is_study(what)) {
-    if (asks_for_a_run(options)) {
-      throw InputError({what, 0, 0}, "the winner of a study is explained, of those that it compares; allowed: what the "
-                                     "study says, changed by --set");
-    }
-    return explain_winner(options);
-  }
-  const std::vector<Setting> settings = settings_of(options.settings, options.model);
-  GivenStudy given = study_of_model(options.model, settings);
-  add_given_files(options.run, given.inputs);
-  const Prepared one = replay_given(options.run, given.study);
-  if (!options.output.quiet) {
-    remark_note(plain_training_note(given.study, settings));
-    remark_note(gradient_note(given.study, settings, one.plan));
-  }
-  return tell_prepared(options.output, given.study, one, std::move(given.inputs));
+  GivenRun asked = run_of(options.model, options.settings, options.run, options.output.quiet);
+  return tell_prepared(options.output, asked.given.study, asked.prepared, std::move(asked.given.inputs));
 }
 
 } // namespace

@@ -6,8 +6,8 @@
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
-#include "sim/app/run/given_run.hpp"
 #include "sim/app/run/infeasible_run.hpp"
+#include "sim/app/run/run_of.hpp"
 #include "sim/base/count_of.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
@@ -33,7 +33,8 @@ struct ReplayCommand {
 
 void add_flags(Flags& flags, ReplayCommand& options) {
   constexpr int kMostIterations = 1000;
-  add_model_flags(flags, options.model);
+  add_model_flags(flags, options.model,
+                  {.help = "a name in workloads/, a file (.yaml, .onnx, PipeDream .txt, .json), or a study"});
   add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
   add_setting_flags(flags, options.settings);
   add_money_flags(flags, options.settings);
@@ -70,15 +71,10 @@ std::string folded_sentence(const Run& run) {
 }
 
 ExitStatus run(const ReplayCommand& options) {
-  const std::vector<Setting> settings = settings_of(options.settings, options.model);
-  GivenStudy given = study_of_model(options.model, settings);
+  GivenRun asked = run_of(options.model, options.settings, options.run, options.output.quiet);
+  GivenStudy& given = asked.given;
   const Study& study = given.study;
-  const Prepared one = replay_given(options.run, study);
-  if (!options.output.quiet) {
-    remark_note(plain_training_note(study, settings));
-    remark_note(gradient_note(study, settings, one.plan));
-  }
-  add_given_files(options.run, given.inputs);
+  const Prepared& one = asked.prepared;
   const RunOrigin origin{study.model->name, study.platform.name, std::move(given.inputs)};
   if (!one.run.feasible) {
     return report_infeasible(options.output, one.run, origin);

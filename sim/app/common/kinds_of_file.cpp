@@ -87,7 +87,7 @@ struct FileKind {
 bool is_study(const FileHead& file) { return is_yaml(file) && file.has("model") && !file.has("witness"); }
 
 std::vector<FileKind> study_kinds() {
-  const std::vector<std::string_view> commands = {"compare", "explain", "show", "sweep", "judge", "adapt"};
+  const std::vector<std::string_view> commands = {"compare", "explain", "replay", "show", "sweep", "judge", "adapt"};
   return {
       {"judge",
        "is a study that judges planners",
@@ -113,6 +113,7 @@ std::vector<FileKind> study_kinds() {
        commands,
        {{{"compare", "FILE"}, "rank its splits and schedules"},
         {{"explain", "FILE"}, "what holds the winner back"},
+        {{"replay", "FILE"}, "the winner's timeline"},
         {{"show", "FILE"}, "what it asks"},
         {{"compare", "FILE", "-o", "STEM.html"}, "the same as a page"}}},
   };
