@@ -149,13 +149,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> by_reason(const st
 }
 
 Table table_of_rows(const Validation& validation) {
-  Table table{{{"case"},
-               {"metric"},
-               {"group"},
-               {"measured", Align::right},
-               {"predicted", Align::right},
-               {"error", Align::right}},
-              {}};
+  Table table = header_of_validated_rows();
   for (const ValidationRow& row : validation.rows) {
     table.rows.push_back({{row.case_name, Style::plain},
                           {row.metric, Style::plain},
@@ -314,6 +308,16 @@ std::string to_csv(const Validation& validation) {
     text += "\n";
   }
   return text;
+}
+
+Table header_of_validated_rows() {
+  return {{{"case"},
+           {"metric"},
+           {"group"},
+           {"measured", Align::right},
+           {"predicted", Align::right},
+           {"error", Align::right}},
+          {}};
 }
 
 std::string to_text(const Validation& validation, const TableView& view) {

@@ -66,6 +66,8 @@ std::string to_json(const Validation& validation);
 /// As CSV, a line per row: case, metric, group, measured, predicted, error; where rows have intervals also low, high,
 /// family, and what each baseline predicts.
 std::string to_csv(const Validation& validation);
+/// The columns of the table of rows.
+Table header_of_validated_rows();
 /// For a terminal: tables of rows, groups, baselines and skipped cases. The view's columns and order are those of the
 /// rows.
 std::string to_text(const Validation& validation, const TableView& view);

@@ -34,6 +34,9 @@ void fill(const Workshop& shop) {
   fs::copy_file(kChain, shop.folder() / "chain.yaml");
   fs::create_directory(shop.folder() / "hf");
   shop.write("hf/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
+  shop.write("sweep.yaml", small_study() + "sweep: {platform.bandwidth: [4 MB/s, 8 MB/s]}\n");
+  fs::create_directory(shop.folder() / "tables");
+  shop.write("tables/runs.csv", "case,gpu,model,metric,unit,value\n");
   shop.write("train.sh", "torchrun pretrain_gpt.py --num-layers 32 --tensor-model-parallel-size 2\n");
   shop.write("ds.json", R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}})");
   shop.succeed("compare study.yaml -o result.json --trace trace.json");

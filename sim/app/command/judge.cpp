@@ -207,6 +207,7 @@ ExitStatus run(const JudgeCommand& options) {
   InputFiles files;
   JudgeStudy study =
       load_judge_study(yaml::load(options.study), folders_of(options.study), settings_of(options.settings));
+  check_columns(options.output, options.all_rows ? plan_table({}) : score_table({}));
   allow_commands(study, options);
   study.folders.files = &files;
   Judgement judgement = [&] {

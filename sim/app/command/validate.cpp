@@ -91,6 +91,7 @@ ExitStatus run(const ValidateCommand& options) {
     throw InputError({options.file}, "no plans of Sailor's; allowed with --sailor: a folder of measured_summary.csv, "
                                      "profiles_simulator.json and llm_info.json");
   }
+  check_columns(options.output, header_of_validated_rows());
   Progress progress(options.output.quiet);
   ValidateOptions how{.shipped = shipped_folder(), .workers = cores()};
   how.studies = options.studies;

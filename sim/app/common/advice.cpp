@@ -132,6 +132,36 @@ std::optional<Words> with_output(const Words& words, std::string_view message) {
   return whole;
 }
 
+// The call that sets a study's platform, where flags describe another beside it.
+std::optional<Words> with_platform_key(const Words& words, std::string_view message) {
+  if (message.find("is a study, which names its model and platform") == std::string_view::npos) {
+    return std::nullopt;
+  }
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kKeys = {{
+      {"--platform", "platform="},
+      {"--devices", ""}, // a study has a platform of its own
+      {"--bandwidth", ""},
+      {"--latency", ""},
+      {"--memory", ""},
+  }};
+  Words call;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto row = std::find_if(kKeys.begin(), kKeys.end(),
+                                  [&](const auto& one) { return is_flag(words[i]) && one.first == flag_of(words[i]); });
+    if (row == kKeys.end()) {
+      call.push_back(words[i]);
+      continue;
+    }
+    const std::size_t equals = words[i].find('=');
+    const bool apart = equals == std::string::npos && i + 1 < words.size();
+    const std::string value = equals != std::string::npos ? words[i].substr(equals + 1) : apart ? words[++i] : "";
+    if (!row->second.empty()) {
+      call.insert(call.end(), {"--set", std::string(row->second) + value});
+    }
+  }
+  return call;
+}
+
 // What is said where several results are given to a command that takes none: a report shows them beside each other.
 std::optional<Advice> several_results(const Words& words) {
   Words files;
@@ -539,6 +569,9 @@ Advice likely_advice(const Words& words, std::string_view message) {
   }
   if (std::optional<Advice> advice = missing_beside_study(words, message)) {
     return *advice;
+  }
+  if (const std::optional<Words> better = with_platform_key(words, message)) {
+    return {"", did_you_mean(*better)};
   }
   for (const auto& look : {nodes_as_platform, device_as_platform, no_network, two_platforms}) {
     if (std::optional<Advice> advice = look(words, message)) {

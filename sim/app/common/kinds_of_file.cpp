@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include "sim/app/common/program.hpp"
@@ -279,7 +280,12 @@ std::optional<KnownInput> known_folder(const fs::path& folder) {
     if (fs::is_regular_file(file, failure)) {
       if (std::optional<KnownInput> input = known_file(file)) {
         input->what = "is a folder, and '" + file.filename().string() + "' in it " + input->what;
-        input->commands.clear(); // no command takes the folder itself in its place
+        const auto takes_folders = [](std::string_view command) {
+          return command == "validate" || command == "report";
+        };
+        input->commands.erase(
+            std::remove_if(input->commands.begin(), input->commands.end(), std::not_fn(takes_folders)),
+            input->commands.end());
         return input;
       }
     }
