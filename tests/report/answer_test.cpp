@@ -230,6 +230,13 @@ TEST_CASE("a waterfall adds up to its whole", "[report][answer]") {
   CHECK(figure_of(chart).series.at(0).rows.find("2.5 1 2 2.5") != std::string::npos);
   // And for other programs the same with names.
   CHECK(figure_of(chart).csv == "value [s],name,begin\n2,a,0\n2.5,c,2\n2.5,whole,0\n");
+  // What is won back goes back: 2 + 0.5 - 0.25 = 2.25.
+  const Chart back = waterfall_of("w", "t", "[s]", {{"a", 2, true}, {"c", 0.5, false}, {"d", -0.25, false}}, "whole");
+  const std::vector<Mark>& steps = back.series.at(0).marks;
+  CHECK(back.y.names == std::vector<std::string>{"a", "c", "d", "whole"});
+  CHECK((steps.at(2).begin == 2.5 && steps.at(2).x == 2.25 && steps.at(3).x == 2.25));
+  CHECK(steps.at(2).label == "-250.0 ms");
+  CHECK((steps.at(2).color != steps.at(0).color && steps.at(2).color != steps.at(1).color));
 }
 
 TEST_CASE("of many devices those of a node that are alike are one bar", "[report][figures]") {

@@ -228,13 +228,13 @@ const Charts = (() => {
   // Bars that all have their values beside them need no scale.
   const is_labelled = (chart) => chart.series.length > 0 && chart.series.every((one) => one.look === "bars" && one.marks.every((mark) => mark[7]));
 
-  // Where a bar of a waterfall begins is an empty bar below it.
+  // Where a bar of a waterfall begins is an empty bar below it; one that goes back begins where it ends.
   function bars_of(chart, series, common, width) {
     const own = (mark) => (mark[8] >= 0 ? color(`--series-${1 + (mark[8] % colors)}`) : color("--series-1"));
     const bar = { ...common, type: "bar", stack: "bars", barMaxWidth: 22, barGap: "-100%", encode: { x: 0, y: 1 } };
-    const first = { ...bar, name: undefined, silent: true, itemStyle: { color: "transparent" }, data: series.marks.map((mark) => [mark[6], mark[1]]) };
+    const first = { ...bar, name: undefined, silent: true, itemStyle: { color: "transparent" }, data: series.marks.map((mark) => [mark[6] > 0 ? Math.min(mark[0], mark[6]) : mark[6], mark[1]]) };
     const data = series.marks.map((mark) => ({
-      value: [mark[0] - mark[6], mark[1]], mark, itemStyle: { color: chart.lines && mark !== series.marks[0] ? faded(own(mark)) : own(mark) },
+      value: [mark[6] > 0 ? Math.abs(mark[0] - mark[6]) : mark[0] - mark[6], mark[1]], mark, itemStyle: { color: chart.lines && mark !== series.marks[0] ? faded(own(mark)) : own(mark) },
       label: { show: Boolean(mark[7]), position: mark[0] < mark[6] ? "left" : "right", formatter: short_label(mark[7], width), color: color("--ink"), fontSize: 12, fontWeight: mark === series.marks[0] && chart.lines ? 600 : 400 },
     }));
     const line = (chart.lines ?? []).length ? {

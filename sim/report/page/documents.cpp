@@ -231,15 +231,15 @@ Chart waterfall_of(const std::string& name, const std::string& title, const std:
                             .color = color});
     chart.y.names.push_back(part);
   };
-  constexpr int kWork = 5, kLost = 1, kWhole = 6; // light blue, red, grey
+  constexpr int kWork = 5, kLost = 1, kWon = 2, kWhole = 6; // light blue, red, green, grey
   double sum = 0;
   for (const WaterfallPart& part : parts) {
     sum += std::max(0.0, part.value);
   }
   constexpr double kSeen = 1e-6; // of the whole
   for (const WaterfallPart& part : parts) {
-    if (part.value > kSeen * sum) {
-      add(part.name, at, at + part.value, part.is_work ? kWork : kLost);
+    if (std::abs(part.value) > kSeen * sum) {
+      add(part.name, at, at + part.value, part.value < 0 ? kWon : part.is_work ? kWork : kLost);
       at += part.value;
     }
   }

@@ -47,14 +47,14 @@ PageCell percent_cell(double share);
 Chart bars_of(const std::string& name, const std::string& title, const std::string& x,
               const std::vector<std::pair<std::string, double>>& parts);
 
-/// A part of a whole; `is_work` false: it is lost.
+/// A part of a whole; `is_work` false: it is lost, or won where the value is below 0.
 struct WaterfallPart {
   std::string name;
   double value = 0;
   bool is_work = true;
 };
-/// Parts that add up, each beginning where the one before ends, and the whole at the bottom. Parts of a millionth or
-/// less are left out.
+/// Parts that add up, each beginning where the one before ends, and the whole at the bottom. A part below 0 goes back
+/// from there. Parts of a millionth or less are left out.
 Chart waterfall_of(const std::string& name, const std::string& title, const std::string& x,
                    const std::vector<WaterfallPart>& parts, const std::string& whole);
 
