@@ -135,6 +135,28 @@ TEST_CASE("what runs again by Megatron-LM's arguments runs again here", "[config
         std::vector<std::string>{"--recompute-modules moe_act (the model has none)", "--recompute-modules heads"});
 }
 
+TEST_CASE("kernels that Megatron-LM's arguments capture as CUDA graphs cost the host nothing here", "[config]") {
+  const auto captured = [](const std::string& arguments) {
+    return value(read_text(kBatch + arguments, "a.sh"), "launches.captured");
+  };
+  CHECK(captured("").empty());
+  CHECK(captured("--cuda-graph-impl none --cuda-graph-modules attn").empty());
+  CHECK(captured("--cuda-graph-modules attn").empty()); // by nothing
+  CHECK(captured("--cuda-graph-impl local") == "[\"layer\"]");
+  CHECK(captured("--cuda-graph-impl transformer_engine --cuda-graph-modules attn mlp --bf16") == "[\"attn\", \"mlp\"]");
+  CHECK(captured("--cuda-graph-impl full_iteration") == "[\"full_iteration\"]");
+  CHECK(captured("--cuda-graph-impl local --cuda-graph-scope full_iteration") == "[\"full_iteration\"]"); // of 2025
+  CHECK(captured("--cuda-graph-impl local --cuda-graph-scope full") == "[\"layer\"]");
+  CHECK(captured("--enable-cuda-graph") == "[\"layer\"]"); // before
+  CHECK(captured("--external-cuda-graph --cuda-graph-scope attn") == "[\"attn\"]");
+  // The model here is dense.
+  CHECK(read_text(kBatch + "--cuda-graph-impl local --cuda-graph-modules attn moe_router", "a.sh").unheeded ==
+        std::vector<std::string>{"--cuda-graph-modules moe_router (the model has none)"});
+  CHECK_THROWS_WITH(captured("--cuda-graph-impl locl"), Catch::Contains("did you mean 'local'"));
+  CHECK_THROWS_WITH(captured("--cuda-graph-impl local --cuda-graph-modules moe_routr"),
+                    Catch::Contains("did you mean 'moe_router'"));
+}
+
 TEST_CASE("Megatron-Bridge's fields are Megatron-LM's arguments with underscores", "[config]") {
   const ImportedTraining read = read_shipped("megatron-bridge.yaml");
   CHECK(value(read, "parallel.tensor") == "2");
@@ -144,7 +166,8 @@ TEST_CASE("Megatron-Bridge's fields are Megatron-LM's arguments with underscores
   CHECK(value(read, "gradient_precision") == "bf16"); // grad_reduce_in_fp32: false
   CHECK(value(read, "gradient_bucket") == "80000000 B");
   CHECK(read.schedule == "1f1b");
-  CHECK(read.unheeded == std::vector<std::string>{"model.cuda_graph_impl"});
+  CHECK(value(read, "launches.captured") == "[\"layer\"]"); // cuda_graph_impl: local, of no modules
+  CHECK(read.unheeded.empty());
   CHECK(read.framework == "megatron-bridge");
   const ImportedTraining eight = read_text("{train: {micro_batch_size: 1, global_batch_size: 8}, mixed_precision: "
                                            "bf16_with_fp8_current_scaling_mixed}",

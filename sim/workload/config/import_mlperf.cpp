@@ -41,7 +41,7 @@ constexpr std::array kVariables = {
     VariableRow{"PIPELINE_LAYOUT", "pipeline-model-parallel-layout"},
 };
 // Other variables that change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 16> kUnheededVariables = {"TP_COMM_OVERLAP",
+constexpr std::array<std::string_view, 14> kUnheededVariables = {"TP_COMM_OVERLAP",
                                                                  "MC_TP_OVERLAP_AG",
                                                                  "MC_TP_OVERLAP_RS",
                                                                  "FP4",
@@ -52,8 +52,6 @@ constexpr std::array<std::string_view, 16> kUnheededVariables = {"TP_COMM_OVERLA
                                                                  "RECOMPUTE_NUM_LAYERS",
                                                                  "DEFER_EMBEDDING_WGRAD_COMPUTE",
                                                                  "OVERLAP_PARAM_GATHER_WITH_OPTIM_STEP",
-                                                                 "MCORE_CUDA_GRAPH",
-                                                                 "LAYER_CUDA_GRAPH",
                                                                  "NCCL_MIN_NCHANNELS",
                                                                  "NCCL_MAX_NCHANNELS",
                                                                  "SHARP"};
@@ -80,6 +78,11 @@ public:
         if (is_on(name) && !has_setting("fp8-param-gather")) {
           add("fp8-param-gather", "", where(name), name);
         }
+      }
+    }
+    for (const char* name : {"MCORE_CUDA_GRAPH", "LAYER_CUDA_GRAPH"}) { // either captures layer by layer
+      if (is_on(name) && !has_setting("enable-cuda-graph")) {
+        add("enable-cuda-graph", "", where(name), name);
       }
     }
     read_batch();

@@ -34,8 +34,9 @@ constexpr std::array kFlagColumns = {
     FlagColumn{"seq_len", "seq-length"},
 };
 constexpr std::array<std::string_view, 4> kColumnsOfNames = {"task", "model", "size", "system"};
-constexpr std::array<std::string_view, 7> kOtherColumns = {
-    "num_gpus", "dtype", "use_mcore_fsdp", "fsdp", "recompute_layers", "recompute_modules", "fp8_recipe"};
+constexpr std::array<std::string_view, 8> kOtherColumns = {"num_gpus",          "cuda_graphs", "dtype",
+                                                           "use_mcore_fsdp",    "fsdp",        "recompute_layers",
+                                                           "recompute_modules", "fp8_recipe"};
 
 bool is_flag_column(std::string_view name) {
   return std::any_of(kFlagColumns.begin(), kFlagColumns.end(),
@@ -71,6 +72,9 @@ public:
     read_precision();
     read_sharing();
     read_recompute();
+    if (is_on("cuda_graphs")) {
+      set("enable-cuda-graph", "", "cuda_graphs");
+    }
     list_others();
     return megatron_training(MegatronArguments(settings_, world_, whole_), std::move(unheeded_), context_);
   }

@@ -119,8 +119,13 @@ constexpr std::array kFlags = {
     MegatronFlag{"recompute-granularity", true},
     MegatronFlag{"recompute-method", true},
     MegatronFlag{"recompute-num-layers", true},
-    MegatronFlag{"recompute-modules", true},
+    MegatronFlag{"recompute-modules", true, true},
     MegatronFlag{"recompute-activations", false},
+    MegatronFlag{"cuda-graph-impl", true},
+    MegatronFlag{"cuda-graph-modules", true, true},
+    MegatronFlag{"cuda-graph-scope", true, true},
+    MegatronFlag{"enable-cuda-graph", false},
+    MegatronFlag{"external-cuda-graph", false},
     MegatronFlag{"clip-grad", true},
     MegatronFlag{"fp8-format", true},
     MegatronFlag{"fp8-recipe", true},
@@ -322,7 +327,7 @@ void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWor
       throw InputError(value.where, "'--" + std::string(flag.name) + "' has no value");
     }
     value = words[i + 1];
-    for (std::size_t more = i + 2; flag.name == "recompute-modules" && more < words.size(); ++more) {
+    for (std::size_t more = i + 2; flag.several && more < words.size(); ++more) {
       if (words[more].text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
         break;
       }

@@ -19,10 +19,11 @@ struct ShellWord {
   Where where;
 };
 
-/// An argument that decides part of a plan or of a training, and whether it takes a value.
+/// An argument that decides part of a plan or of a training, and whether it takes a value, or several.
 struct MegatronFlag {
   std::string_view name;
   bool valued;
+  bool several = false;
 };
 
 /// One argument as another tool gives it: Megatron-LM's name for it without leading dashes, its value ("" for a flag

@@ -2,17 +2,21 @@
 #include "sim/workload/config/megatron_training.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_layers.hpp"
 #include "sim/workload/config/model_sizes.hpp"
 #include "sim/workload/config/training_draft.hpp"
+#include "sim/workload/training/captured_modules.hpp"
+#include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 16> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 13> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                              "no-overlap-p2p-communication",
                                                              "cpu-offloading-num-layers",
                                                              "optimizer-cpu-offload",
@@ -20,9 +24,6 @@ constexpr std::array<std::string_view, 16> kUnheededFlags = {"overlap-p2p-commun
                                                              "distribute-saved-activations",
                                                              "fp4-format",
                                                              "defer-embedding-wgrad-compute",
-                                                             "cuda-graph-impl",
-                                                             "enable-cuda-graph",
-                                                             "external-cuda-graph",
                                                              "moe-pad-expert-input-to-capacity",
                                                              "moe-expert-capacity-factor",
                                                              "use-precision-aware-optimizer",
@@ -45,6 +46,7 @@ public:
     read_sharding();
     read_layers();
     read_recompute();
+    read_captured_graphs();
     read_optimizer();
     read_sizes();
     for (std::string& what : unheeded) {
@@ -363,10 +365,38 @@ private:
     if (asked.full) {
       draft_.recompute_blocks(asked.layers, asked.first_ones ? asked.layers : 0, where);
     } else if (asked.selective) {
-      draft_.recompute_modules(asked.modules, given_.written("recompute-modules"), where);
+      draft_.modules("recompute.modules", kRecomputeModules, asked.modules, given_.written("recompute-modules"), where);
     } else {
       draft_.set("recompute", "none", where);
     }
+  }
+
+  // What is captured as CUDA graphs, by the arguments of today, of 2025 (a scope instead of modules), and before.
+  void read_captured_graphs() {
+    const char* implementation = "cuda-graph-impl";
+    const std::string by = given_.has(implementation)
+                               ? choice(implementation, "implementation of CUDA graphs",
+                                        {"none", "local", "transformer_engine", "full_iteration"})
+                           : given_.has("enable-cuda-graph") || given_.has("external-cuda-graph") ? "local"
+                                                                                                  : "none";
+    if (by == "none") {
+      return;
+    }
+    const char* argument = given_.has("cuda-graph-modules") ? "cuda-graph-modules" : "cuda-graph-scope";
+    std::vector<std::string> modules = words_of(given_.text(argument));
+    if (by == "full_iteration") {
+      modules = {by};
+    } else if (modules.empty() || modules == std::vector<std::string>{"full"}) {
+      modules = {"layer"};
+    }
+    draft_.modules("launches.captured", kCapturedModules, modules, given_.written(argument),
+                   given_.where(given_.has(argument) ? argument : implementation));
+  }
+
+  static std::vector<std::string> words_of(std::string text) {
+    std::replace(text.begin(), text.end(), ',', ' ');
+    std::istringstream in(text);
+    return {std::istream_iterator<std::string>(in), {}};
   }
 
   void read_optimizer() {

@@ -59,25 +59,25 @@ void TrainingDraft::recompute_kinds(std::initializer_list<KernelKind> kinds, con
   }
 }
 
-void TrainingDraft::recompute_modules(const std::vector<std::string>& modules, const std::string& key,
-                                      const Where& where) {
+void TrainingDraft::modules(std::string_view key, std::span<const ModuleRow> known,
+                            const std::vector<std::string>& names, const std::string& argument, const Where& where) {
   yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
-  for (const std::string& module : modules) {
-    const auto row = std::find_if(kRecomputeModules.begin(), kRecomputeModules.end(),
-                                  [&](const ModuleRow& one) { return one.name == module; });
-    if (const std::string meant = misspelt(module, names_of(kRecomputeModules)); !meant.empty()) {
-      throw InputError(where, "unknown module '" + excerpt(module) + "' of " + key + "; did you mean '" + meant + "'?");
+  for (const std::string& name : names) {
+    const auto row = std::find_if(known.begin(), known.end(), [&](const ModuleRow& one) { return one.name == name; });
+    if (const std::string meant = misspelt(name, names_of(known)); !meant.empty()) {
+      throw InputError(where,
+                       "unknown module '" + excerpt(name) + "' of " + argument + "; did you mean '" + meant + "'?");
     }
-    if (row == kRecomputeModules.end()) {
-      leave(key + " " + excerpt(module));
+    if (row == known.end()) {
+      leave(argument + " " + excerpt(name));
     } else if (row->operators(context_.model).empty()) {
-      leave(key + " " + module + " (the model has none)");
+      leave(argument + " " + name + " (the model has none)");
     } else {
-      list.items.push_back(yaml::text_node(module, where));
+      list.items.push_back(yaml::text_node(name, where));
     }
   }
   if (!list.items.empty()) {
-    yaml::set(made_.training, "recompute.modules", list);
+    yaml::set(made_.training, key, list);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/config_format.hpp"
+#include "sim/workload/training/module_row.hpp"
 
 namespace stagecraft {
 
@@ -44,8 +45,10 @@ public:
   void schedule(std::string_view name, const Where& where);
   /// Operators of these kinds run again, of those kinds that the model has.
   void recompute_kinds(std::initializer_list<KernelKind> kinds, const Where& where);
-  /// Modules by Megatron-LM's names run again, of those that the model has; a line for each other one, after `key`.
-  void recompute_modules(const std::vector<std::string>& modules, const std::string& key, const Where& where);
+  /// Sets a dotted key of `training` to modules by Megatron-LM's names for them, of those of a table that the model
+  /// has; a line for each other one, after the file's name for the argument. InputError where a name misspells one.
+  void modules(std::string_view key, std::span<const ModuleRow> known, const std::vector<std::string>& names,
+               const std::string& argument, const Where& where);
   /// Blocks run again, so many at a time; `first`: only so many of each stage, 0: all.
   void recompute_blocks(int at_a_time, int first, const Where& where);
   /// A conflict where the file's length of sequences is not the model's.

@@ -20,6 +20,7 @@ public:
     write_precision();
     write_sharing();
     write_recompute();
+    write_captured_graphs();
     write_optimizer();
     write_experts();
     if (training_.pipelined_exchange && what_.mesh.sequence) {
@@ -119,6 +120,20 @@ private:
       value("recompute-modules", modules.substr(1));
     } else if (what_.recompute == Recompute::selective) {
       unsaid("recompute of kinds or operators");
+    }
+  }
+
+  void write_captured_graphs() {
+    const std::vector<std::string>& captured = training_.launches.captured;
+    if (captured.empty()) {
+      return;
+    }
+    const auto has = [&](std::string_view name) {
+      return std::find(captured.begin(), captured.end(), name) != captured.end();
+    };
+    value("cuda-graph-impl", has("full_iteration") ? "full_iteration" : "local");
+    if (!has("full_iteration") && !has("layer")) { // whole layers unless modules are named
+      value("cuda-graph-modules", join(captured, " "));
     }
   }
 
