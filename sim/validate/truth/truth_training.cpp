@@ -6,9 +6,11 @@
 #include <span>
 
 #include "sim/base/count_of.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/workload/training/captured_modules.hpp"
+#include "sim/workload/training/every_second_product.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
@@ -177,22 +179,12 @@ private:
     return "";
   }
 
-  // TorchTitan's policy `op` keeps the results of all products but every second of a block: of q, k, v, o, w1, w3 and
-  // w2 those of k, o and w3 run again. w1 and w3 are one product here, which every second layer runs again.
-  std::string every_second_product() const {
-    std::string names;
-    for (int layer = 0; layer < row_.sizes.layers; ++layer) {
-      const std::string front = "layer." + std::to_string(layer) + ".";
-      names += (names.empty() ? "" : ", ") + front + "projection" + (layer % 2 == 0 ? ", " + front + "expand" : "");
-    }
-    return names;
-  }
-
   bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }
 
   void write_selective(const std::string& words) {
     if (is_torchtitan() || framework_.name == "fsdp") {
-      const std::string operators = is_torchtitan() ? ", operators: [" + every_second_product() + "]" : "";
+      const std::string operators =
+          is_torchtitan() ? ", operators: [" + join(every_second_product(row_.sizes.layers)) + "]" : "";
       line("  recompute: {kinds: [normalization, elementwise]" + operators + "}");
       return;
     }

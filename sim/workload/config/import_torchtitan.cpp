@@ -10,6 +10,7 @@
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/training_draft.hpp"
 #include "sim/workload/model_flops.hpp"
+#include "sim/workload/training/every_second_product.hpp"
 
 namespace stagecraft {
 namespace {
@@ -529,8 +530,7 @@ private:
       draft_.recompute_blocks(1, 0, where);
     } else if (mode == "selective" && option == "op") {
       draft_.recompute_kinds({KernelKind::normalization, KernelKind::elementwise}, where);
-      draft_.leave("activation_checkpoint.selective_ac_option op for every second product (here normalisations and "
-                   "elementwise operators run again, and no products)");
+      draft_.recompute_operators(every_second_product(draft_.layers()), where);
     } else if (mode == "selective") {
       read_every_nth(parse_integer(option, 1, kMostConfigDegree, where), where);
     } else {

@@ -59,6 +59,25 @@ void TrainingDraft::recompute_kinds(std::initializer_list<KernelKind> kinds, con
   }
 }
 
+void TrainingDraft::recompute_operators(const std::vector<std::string>& names, const Where& where) {
+  yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
+  const std::set<std::string_view> known = [&] {
+    std::set<std::string_view> all;
+    for (const Operator& op : context_.model.operators) {
+      all.insert(op.name);
+    }
+    return all;
+  }();
+  for (const std::string& name : names) {
+    if (known.count(name) > 0) {
+      list.items.push_back(yaml::text_node(name, where));
+    }
+  }
+  if (!list.items.empty()) {
+    yaml::set(made_.training, "recompute.operators", list);
+  }
+}
+
 void TrainingDraft::modules(std::string_view key, std::span<const ModuleRow> known,
                             const std::vector<std::string>& names, const std::string& argument, const Where& where) {
   yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
