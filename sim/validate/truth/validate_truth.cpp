@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/study/take_config.hpp"
 #include "sim/validate/truth/baselines.hpp"
+#include "sim/validate/truth/convergence.hpp"
 #include "sim/validate/truth/intervals.hpp"
+#include "sim/validate/truth/open_cells.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/validate/truth/what_ifs.hpp"
@@ -46,13 +49,16 @@ bool passes(const TruthRow& row, const std::vector<RowFilter>& filters) {
 struct AskedRow {
   TruthRow row;
   std::variant<std::size_t, Infeasible> study;
-  std::string framework;
-  std::vector<std::string> assumed;
+  std::string framework = {};
+  std::vector<std::string> assumed = {};
+  std::vector<std::size_t> others = {};        ///< studies of other choices that its source leaves open
+  std::optional<std::size_t> base = {};        ///< the study whose figure the row's is a part of
+  std::optional<TrainingLength> training = {}; ///< of a row that measured a whole one
 };
 
 FamilyTraits traits_of(const AskedRow& asked) {
-  return {.time = asked.row.known->is_time,
-          .power = asked.row.known->name == "average_power",
+  return {.time = asked.row.known->kind == FigureKind::time,
+          .power = asked.row.known->kind == FigureKind::power,
           .mixture = asked.row.sizes.experts > 0,
           .several_nodes = asked.row.nodes > 1,
           .framework = asked.framework};
@@ -93,29 +99,51 @@ std::vector<ErrorFamily> families_without_recipes(std::vector<ScoredPrediction> 
   return families;
 }
 
+// Rows whose errors families bound, as predictions; rows that leave choices open come last, and teach no other.
+struct BoundedRows {
+  std::vector<ScoredPrediction> closed, all;
+  std::vector<std::size_t> places; ///< of `all`, among the rows
+};
+
+BoundedRows bounded_rows(const std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked) {
+  BoundedRows bounded;
+  for (const bool open : {false, true}) {
+    for (std::size_t at = 0; at < rows.size(); ++at) {
+      if (has_families(asked[at]->row.known->kind) && asked[at]->others.empty() != open) {
+        bounded.all.push_back(
+            {model_of(asked[at]->row), families_of(traits_of(*asked[at])), rows[at].measured, rows[at].predicted});
+        bounded.places.push_back(at);
+      }
+    }
+    bounded.closed = open ? bounded.closed : bounded.all;
+  }
+  return bounded;
+}
+
 // Gives each row its interval, from the others; from the errors of shipped families where these have too few models.
 // `asked`: of each row.
 std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked,
                                        const std::vector<ErrorFamily>& shipped, bool without_recipes) {
-  std::vector<ScoredPrediction> scored;
-  for (std::size_t at = 0; at < rows.size(); ++at) {
-    scored.push_back(
-        {model_of(asked[at]->row), families_of(traits_of(*asked[at])), rows[at].measured, rows[at].predicted});
+  BoundedRows bounded = bounded_rows(rows, asked);
+  std::vector<PredictionInterval> intervals = intervals_of(bounded.closed);
+  if (bounded.closed.size() < bounded.all.size()) {
+    const std::vector<PredictionInterval> of_all = intervals_of(bounded.all);
+    intervals.insert(intervals.end(), of_all.begin() + static_cast<std::ptrdiff_t>(intervals.size()), of_all.end());
   }
-  const std::vector<PredictionInterval> intervals = intervals_of(scored);
-  for (std::size_t at = 0; at < rows.size(); ++at) {
+  for (std::size_t one = 0; one < bounded.places.size(); ++one) {
+    const std::size_t at = bounded.places[one];
     ValidationRow& row = rows[at];
-    if (intervals[at].models > 0) {
-      row.family = intervals[at].family;
-      row.low = intervals[at].low;
-      row.high = intervals[at].high;
+    if (intervals[one].models > 0) {
+      row.family = intervals[one].family;
+      row.low = intervals[one].low;
+      row.high = intervals[one].high;
     } else if (const auto family = narrowest_family(shipped, traits_of(*asked[at]))) {
       row.family = family->name;
       row.low = row.predicted / family->factor;
       row.high = row.predicted * family->factor;
     }
   }
-  return without_recipes ? families_without_recipes(std::move(scored)) : error_families_of(scored);
+  return without_recipes ? families_without_recipes(std::move(bounded.closed)) : error_families_of(bounded.closed);
 }
 
 // Each study once, and which one each row asks for.
@@ -124,22 +152,76 @@ struct Asked {
   std::vector<std::string> studies;
 };
 
+// Studies by their text, in order of first appearance.
+class StudyNumbers {
+public:
+  explicit StudyNumbers(std::vector<std::string>& studies) : studies_(studies) {}
+
+  std::size_t operator()(const std::string& text) {
+    const auto [slot, is_new] = numbers_.try_emplace(text, studies_.size());
+    if (is_new) {
+      studies_.push_back(text);
+    }
+    return slot->second;
+  }
+
+private:
+  std::vector<std::string>& studies_;
+  std::map<std::string, std::size_t> numbers_;
+};
+
+// Asks for what the row's figure needs beside its own study. Infeasible where there is no such thing.
+std::optional<Infeasible> ask_beside(AskedRow& asked, const fs::path& shipped, StudyNumbers& number_of) {
+  const TruthMetric& metric = *asked.row.known;
+  if (metric.kind == FigureKind::training) {
+    auto length = training_length(asked.row);
+    if (auto* reason = std::get_if<Infeasible>(&length)) {
+      return std::move(*reason);
+    }
+    asked.training = std::get<TrainingLength>(std::move(length));
+    asked.assumed.push_back(asked.training->assumed);
+  }
+  if (metric.base != nullptr) {
+    auto study = truth_study(metric.base(asked.row), shipped);
+    if (auto* reason = std::get_if<Infeasible>(&study)) {
+      return std::move(*reason);
+    }
+    asked.base = number_of(std::get<TruthStudy>(study).text);
+    if (*asked.base == std::get<std::size_t>(asked.study)) {
+      return Infeasible{"it is the run that others are compared with"};
+    }
+  }
+  return std::nullopt;
+}
+
+AskedRow ask(TruthRow row, const fs::path& shipped, StudyNumbers& number_of) {
+  fill_published_sizes(row);
+  FilledCells filled = fill_open_cells(row);
+  auto study = truth_study(row, shipped);
+  if (auto* reason = std::get_if<Infeasible>(&study)) {
+    return {std::move(row), std::move(*reason)};
+  }
+  auto& made = std::get<TruthStudy>(study);
+  AskedRow asked{std::move(row), number_of(made.text), made.framework, std::move(made.assumed)};
+  if (!filled.assumed.empty()) {
+    asked.assumed.push_back(std::move(filled.assumed));
+  }
+  for (const TruthRow& other : filled.others) {
+    if (auto other_study = truth_study(other, shipped); std::holds_alternative<TruthStudy>(other_study)) {
+      asked.others.push_back(number_of(std::get<TruthStudy>(other_study).text));
+    }
+  }
+  if (auto reason = ask_beside(asked, shipped, number_of)) {
+    asked.study = std::move(*reason);
+  }
+  return asked;
+}
+
 Asked ask(std::vector<TruthRow> rows, const fs::path& shipped) {
   Asked asked;
-  std::map<std::string, std::size_t> numbers;
+  StudyNumbers number_of(asked.studies);
   for (TruthRow& row : rows) {
-    fill_published_sizes(row);
-    auto study = truth_study(row, shipped);
-    if (auto* reason = std::get_if<Infeasible>(&study)) {
-      asked.rows.push_back({std::move(row), std::move(*reason), "", {}});
-      continue;
-    }
-    auto& made = std::get<TruthStudy>(study);
-    const auto [slot, is_new] = numbers.try_emplace(made.text, asked.studies.size());
-    if (is_new) {
-      asked.studies.push_back(made.text);
-    }
-    asked.rows.push_back({std::move(row), slot->second, made.framework, std::move(made.assumed)});
+    asked.rows.push_back(ask(std::move(row), shipped, number_of));
   }
   return asked;
 }
@@ -154,7 +236,7 @@ TimedParts timed_parts(const TruthRow& row) {
 std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
   std::map<std::pair<std::string, std::string>, std::vector<const TruthRow*>> equal;
   for (const AskedRow& asked : rows) {
-    if (std::holds_alternative<std::size_t>(asked.study) && asked.row.known->is_time) {
+    if (std::holds_alternative<std::size_t>(asked.study) && asked.row.known->kind == FigureKind::time) {
       equal[{configuration_of(asked.row), asked.row.metric}].push_back(&asked.row);
     }
   }
@@ -198,6 +280,70 @@ bool is_calibrated(const TruthRow& row, const std::vector<CalibratedModel>& cali
   });
 }
 
+// Whether the row says that its run fitted or not: it says so itself, or the whole run was measured; on a device of
+// known memory.
+bool tells_whether_it_fits(const TruthRow& row, const fs::path& shipped) {
+  const FigureKind kind = row.known->kind;
+  const bool ran = kind == FigureKind::time || kind == FigureKind::power || kind == FigureKind::training ||
+                   row.known->key == "peak_memory_bytes";
+  const bool whole = timed_parts(row) == TimedParts::all && !row.metric.starts_with("layer_");
+  return (kind == FigureKind::verdict || (ran && whole)) && !leaves_memory_open(row, shipped);
+}
+
+// What a run gives for the row's figure.
+double figure_of_row(const AskedRow& asked, const PredictedRun& run) {
+  PredictedRun parts = run.of(timed_parts(asked.row));
+  if (asked.training) {
+    parts.training = seconds_to_train(*asked.training, run);
+  }
+  return asked.row.known->predict(parts);
+}
+
+// Why a row is not predicted; "": it is.
+std::string why_not(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
+  const auto reason_of_study = [&](std::size_t study) {
+    const auto* reason = std::get_if<Infeasible>(&predictions[study]);
+    return reason == nullptr ? std::string() : reason->reason;
+  };
+  if (const auto* reason = std::get_if<Infeasible>(&asked.study)) {
+    return reason->reason;
+  }
+  const std::string own = reason_of_study(std::get<std::size_t>(asked.study));
+  return own.empty() && asked.base ? reason_of_study(*asked.base) : own;
+}
+
+// The row with its prediction. Its study, and the one that it is compared with, were predicted.
+ValidationRow predicted_row(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
+  const auto run_of = [&](std::size_t study) -> const PredictedRun& {
+    return std::get<PredictedRun>(predictions[study]);
+  };
+  const PredictedRun& run = run_of(std::get<std::size_t>(asked.study));
+  const double whole = asked.base ? figure_of_row(asked, run_of(*asked.base)) : 1;
+  ValidationRow row{.case_name = asked.row.case_name,
+                    .metric = std::string(asked.row.known->key),
+                    .group = asked.row.set,
+                    .measured = asked.row.value,
+                    .predicted = figure_of_row(asked, run) / whole,
+                    .assumed = asked.assumed,
+                    .beside = asked.row.known->kind == FigureKind::training};
+  if (run.lacking > 0) {
+    row.assumed.push_back("that it fits, though a device lacks " + to_text(Bytes{run.lacking}));
+  }
+  return row;
+}
+
+// Widens the interval of a row by what its source leaves open.
+void widen(ValidationRow& row, const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
+  const double low = row.low / row.predicted, high = row.high / row.predicted;
+  for (const std::size_t other : asked.others) {
+    if (const auto* run = std::get_if<PredictedRun>(&predictions[other]); run != nullptr && row.high > 0) {
+      const double figure = figure_of_row(asked, *run);
+      row.low = std::min(row.low, figure * low);
+      row.high = std::max(row.high, figure * high);
+    }
+  }
+}
+
 // The study of each row that has one, to be looked at and run alone.
 void write_studies(const Asked& asked, const fs::path& folder) {
   fs::create_directories(folder);
@@ -232,31 +378,28 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   std::vector<SpeedRow> speeds;
   std::vector<const AskedRow*> scored;
   std::vector<ComparedRun> compared;
+  std::set<std::size_t> judged; // studies whose runs are known to have fitted or not
   for (const AskedRow& one : asked.rows) {
-    const auto* study = std::get_if<std::size_t>(&one.study);
-    const auto* reason =
-        study == nullptr ? &std::get<Infeasible>(one.study) : std::get_if<Infeasible>(&predictions[*study]);
-    if (reason != nullptr) {
-      validation.skipped.push_back({one.row.case_name, reason->reason});
+    if (const std::string reason = why_not(one, predictions); !reason.empty()) {
+      validation.skipped.push_back({one.row.case_name, reason});
       continue;
     }
-    const auto& run = std::get<PredictedRun>(predictions[*study]);
-    const FamilyTraits traits = traits_of(one);
-    const bool of_memory = !traits.time && !traits.power; // which no constant touches
-    auto& rows_of = !of_memory && is_calibrated(one.row, calibrated) ? validation.calibration : validation.rows;
-    rows_of.push_back({.case_name = one.row.case_name,
-                       .metric = std::string(one.row.known->key),
-                       .group = one.row.set,
-                       .measured = one.row.value,
-                       .predicted = one.row.known->predict(run.of(timed_parts(one.row))),
-                       .assumed = one.assumed});
-    if (run.lacking > 0) {
-      rows_of.back().assumed.push_back("that it fits, though a device lacks " + to_text(Bytes{run.lacking}));
+    const std::size_t study = std::get<std::size_t>(one.study);
+    const auto& run = std::get<PredictedRun>(predictions[study]);
+    const FigureKind kind = one.row.known->kind;
+    if (tells_whether_it_fits(one.row, options.shipped) && judged.insert(study).second) {
+      const bool fitted = kind != FigureKind::verdict || one.row.value == 0;
+      validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
     }
-    if (&rows_of == &validation.rows) {
+    if (kind == FigureKind::verdict) {
+      continue;
+    }
+    const bool is_scored = !rests_on_speed(kind) || !is_calibrated(one.row, calibrated);
+    (is_scored ? validation.rows : validation.calibration).push_back(predicted_row(one, predictions));
+    if (is_scored) {
       scored.push_back(&one);
     }
-    if (one.row.known->is_time && &rows_of == &validation.rows) {
+    if (kind == FigureKind::time && is_scored) {
       speeds.push_back({&one.row, &run});
       compared.push_back({&one.row, run.of(timed_parts(one.row))});
     }
@@ -266,6 +409,9 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   });
   const std::vector<ErrorFamily> families = add_intervals(
       validation.rows, scored, shipped_error_families({.study = {}, .shipped = options.shipped}), without_recipes);
+  for (std::size_t at = 0; at < scored.size(); ++at) {
+    widen(validation.rows[at], *scored[at], predictions);
+  }
   if (!options.errors.empty()) {
     write_file(options.errors, kErrorsHead + error_families_text(families));
   }
