@@ -9,11 +9,9 @@
 #include "sim/base/statistics.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/study/take_config.hpp"
+#include "sim/validate/truth/asked_rows.hpp"
 #include "sim/validate/truth/baselines.hpp"
-#include "sim/validate/truth/convergence.hpp"
 #include "sim/validate/truth/intervals.hpp"
-#include "sim/validate/truth/open_cells.hpp"
-#include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/validate/truth/what_ifs.hpp"
 
@@ -44,17 +42,6 @@ bool passes(const TruthRow& row, const std::vector<RowFilter>& filters) {
     return plain_words(column.text(row)).find(plain_words(filter.text)) != std::string::npos;
   });
 }
-
-// A row, and the study that predicts it: the number of a study, or why there is none.
-struct AskedRow {
-  TruthRow row;
-  std::variant<std::size_t, Infeasible> study;
-  std::string framework = {};
-  std::vector<std::string> assumed = {};
-  std::vector<std::size_t> others = {};        ///< studies of other choices that its source leaves open
-  std::optional<std::size_t> base = {};        ///< the study whose figure the row's is a part of
-  std::optional<TrainingLength> training = {}; ///< of a row that measured a whole one
-};
 
 FamilyTraits traits_of(const AskedRow& asked) {
   return {.time = asked.row.known->kind == FigureKind::time,
@@ -146,92 +133,6 @@ std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const s
   return without_recipes ? families_without_recipes(std::move(bounded.closed)) : error_families_of(bounded.closed);
 }
 
-// Each study once, and which one each row asks for.
-struct Asked {
-  std::vector<AskedRow> rows;
-  std::vector<std::string> studies;
-};
-
-// Studies by their text, in order of first appearance.
-class StudyNumbers {
-public:
-  explicit StudyNumbers(std::vector<std::string>& studies) : studies_(studies) {}
-
-  std::size_t operator()(const std::string& text) {
-    const auto [slot, is_new] = numbers_.try_emplace(text, studies_.size());
-    if (is_new) {
-      studies_.push_back(text);
-    }
-    return slot->second;
-  }
-
-private:
-  std::vector<std::string>& studies_;
-  std::map<std::string, std::size_t> numbers_;
-};
-
-// Asks for what the row's figure needs beside its own study. Infeasible where there is no such thing.
-std::optional<Infeasible> ask_beside(AskedRow& asked, const fs::path& shipped, StudyNumbers& number_of) {
-  const TruthMetric& metric = *asked.row.known;
-  if (metric.kind == FigureKind::training) {
-    auto length = training_length(asked.row);
-    if (auto* reason = std::get_if<Infeasible>(&length)) {
-      return std::move(*reason);
-    }
-    asked.training = std::get<TrainingLength>(std::move(length));
-    asked.assumed.push_back(asked.training->assumed);
-  }
-  if (metric.base != nullptr) {
-    auto study = truth_study(metric.base(asked.row), shipped);
-    if (auto* reason = std::get_if<Infeasible>(&study)) {
-      return std::move(*reason);
-    }
-    asked.base = number_of(std::get<TruthStudy>(study).text);
-    if (*asked.base == std::get<std::size_t>(asked.study)) {
-      return Infeasible{"it is the run that others are compared with"};
-    }
-  }
-  return std::nullopt;
-}
-
-AskedRow ask(TruthRow row, const fs::path& shipped, StudyNumbers& number_of) {
-  fill_published_sizes(row);
-  FilledCells filled = fill_open_cells(row);
-  auto study = truth_study(row, shipped);
-  if (auto* reason = std::get_if<Infeasible>(&study)) {
-    return {std::move(row), std::move(*reason)};
-  }
-  auto& made = std::get<TruthStudy>(study);
-  AskedRow asked{std::move(row), number_of(made.text), made.framework, std::move(made.assumed)};
-  if (!filled.assumed.empty()) {
-    asked.assumed.push_back(std::move(filled.assumed));
-  }
-  for (const TruthRow& other : filled.others) {
-    if (auto other_study = truth_study(other, shipped); std::holds_alternative<TruthStudy>(other_study)) {
-      asked.others.push_back(number_of(std::get<TruthStudy>(other_study).text));
-    }
-  }
-  if (auto reason = ask_beside(asked, shipped, number_of)) {
-    asked.study = std::move(*reason);
-  }
-  return asked;
-}
-
-Asked ask(std::vector<TruthRow> rows, const fs::path& shipped) {
-  Asked asked;
-  StudyNumbers number_of(asked.studies);
-  for (TruthRow& row : rows) {
-    asked.rows.push_back(ask(std::move(row), shipped, number_of));
-  }
-  return asked;
-}
-
-// What the row's note says that its time is of.
-TimedParts timed_parts(const TruthRow& row) {
-  const auto notes = [&](std::string_view words) { return row.note.find(words) != std::string::npos; };
-  return notes("forward only") ? TimedParts::forward : notes("no optimizer") ? TimedParts::passes : TimedParts::all;
-}
-
 // Of each table, how far measurements of one configuration are from the median of the others, in the median.
 std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
   std::map<std::pair<std::string, std::string>, std::vector<const TruthRow*>> equal;
@@ -290,68 +191,55 @@ bool tells_whether_it_fits(const TruthRow& row, const fs::path& shipped) {
   return (kind == FigureKind::verdict || (ran && whole)) && !leaves_memory_open(row, shipped);
 }
 
-// What a run gives for the row's figure.
-double figure_of_row(const AskedRow& asked, const PredictedRun& run) {
-  PredictedRun parts = run.of(timed_parts(asked.row));
-  if (asked.training) {
-    parts.training = seconds_to_train(*asked.training, run);
-  }
-  return asked.row.known->predict(parts);
-}
-
-// Why a row is not predicted; "": it is.
-std::string why_not(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
-  const auto reason_of_study = [&](std::size_t study) {
-    const auto* reason = std::get_if<Infeasible>(&predictions[study]);
-    return reason == nullptr ? std::string() : reason->reason;
-  };
-  if (const auto* reason = std::get_if<Infeasible>(&asked.study)) {
-    return reason->reason;
-  }
-  const std::string own = reason_of_study(std::get<std::size_t>(asked.study));
-  return own.empty() && asked.base ? reason_of_study(*asked.base) : own;
-}
-
-// The row with its prediction. Its study, and the one that it is compared with, were predicted.
-ValidationRow predicted_row(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
-  const auto run_of = [&](std::size_t study) -> const PredictedRun& {
-    return std::get<PredictedRun>(predictions[study]);
-  };
-  const PredictedRun& run = run_of(std::get<std::size_t>(asked.study));
-  const double whole = asked.base ? figure_of_row(asked, run_of(*asked.base)) : 1;
-  ValidationRow row{.case_name = asked.row.case_name,
-                    .metric = std::string(asked.row.known->key),
-                    .group = asked.row.set,
-                    .measured = asked.row.value,
-                    .predicted = figure_of_row(asked, run) / whole,
-                    .assumed = asked.assumed,
-                    .beside = asked.row.known->kind == FigureKind::training};
-  if (run.lacking > 0) {
-    row.assumed.push_back("that it fits, though a device lacks " + to_text(Bytes{run.lacking}));
-  }
-  return row;
-}
-
-// Widens the interval of a row by what its source leaves open.
-void widen(ValidationRow& row, const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
-  const double low = row.low / row.predicted, high = row.high / row.predicted;
-  for (const std::size_t other : asked.others) {
-    if (const auto* run = std::get_if<PredictedRun>(&predictions[other]); run != nullptr && row.high > 0) {
-      const double figure = figure_of_row(asked, *run);
-      row.low = std::min(row.low, figure * low);
-      row.high = std::max(row.high, figure * high);
-    }
-  }
-}
-
 // The study of each row that has one, to be looked at and run alone.
-void write_studies(const Asked& asked, const fs::path& folder) {
+void write_studies(const AskedRows& asked, const fs::path& folder) {
   fs::create_directories(folder);
   for (const AskedRow& one : asked.rows) {
     if (const auto* study = std::get_if<std::size_t>(&one.study)) {
       write_file((folder / (one.row.case_name + ".yaml")).string(), asked.studies[*study]);
     }
   }
+}
+
+// Rows that are scored, in the order of Validation::rows, and what baselines and comparisons see of them.
+struct ScoredRows {
+  std::vector<const AskedRow*> rows;
+  std::vector<SpeedRow> speeds;
+  std::vector<ComparedRun> compared;
+};
+
+// Fills rows, those of models that constants rest on, verdicts, and what is not predicted, of a validation.
+ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>& predictions, const fs::path& shipped,
+                      Validation& validation) {
+  const std::vector<CalibratedModel> calibrated = calibrated_models(shipped);
+  ScoredRows scored;
+  std::set<std::size_t> judged; // studies whose runs are known to have fitted or not
+  for (const AskedRow& one : asked.rows) {
+    if (const std::string reason = why_not(one, predictions); !reason.empty()) {
+      validation.skipped.push_back({one.row.case_name, reason});
+      continue;
+    }
+    const std::size_t study = std::get<std::size_t>(one.study);
+    const auto& run = std::get<PredictedRun>(predictions[study]);
+    const FigureKind kind = one.row.known->kind;
+    if (tells_whether_it_fits(one.row, shipped) && judged.insert(study).second) {
+      const bool fitted = kind != FigureKind::verdict || one.row.value == 0;
+      validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
+    }
+    if (kind == FigureKind::verdict) {
+      continue;
+    }
+    const bool is_scored = !rests_on_speed(kind) || !is_calibrated(one.row, calibrated);
+    (is_scored ? validation.rows : validation.calibration).push_back(predicted_row(one, predictions));
+    if (is_scored) {
+      scored.rows.push_back(&one);
+    }
+    if (kind == FigureKind::time && is_scored) {
+      scored.speeds.push_back({&one.row, &run});
+      scored.compared.push_back({&one.row, run.of(timed_parts(one.row))});
+    }
+  }
+  return scored;
 }
 
 } // namespace
@@ -369,56 +257,27 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
       }
     }
   }
-  const Asked asked = ask(std::move(rows), options.shipped);
+  const AskedRows asked = ask_rows(std::move(rows), options.shipped);
   if (!options.studies.empty()) {
     write_studies(asked, options.studies);
   }
   const std::vector<TruthPrediction> predictions = predict_studies(asked.studies, options);
-  const std::vector<CalibratedModel> calibrated = calibrated_models(options.shipped);
-  std::vector<SpeedRow> speeds;
-  std::vector<const AskedRow*> scored;
-  std::vector<ComparedRun> compared;
-  std::set<std::size_t> judged; // studies whose runs are known to have fitted or not
-  for (const AskedRow& one : asked.rows) {
-    if (const std::string reason = why_not(one, predictions); !reason.empty()) {
-      validation.skipped.push_back({one.row.case_name, reason});
-      continue;
-    }
-    const std::size_t study = std::get<std::size_t>(one.study);
-    const auto& run = std::get<PredictedRun>(predictions[study]);
-    const FigureKind kind = one.row.known->kind;
-    if (tells_whether_it_fits(one.row, options.shipped) && judged.insert(study).second) {
-      const bool fitted = kind != FigureKind::verdict || one.row.value == 0;
-      validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
-    }
-    if (kind == FigureKind::verdict) {
-      continue;
-    }
-    const bool is_scored = !rests_on_speed(kind) || !is_calibrated(one.row, calibrated);
-    (is_scored ? validation.rows : validation.calibration).push_back(predicted_row(one, predictions));
-    if (is_scored) {
-      scored.push_back(&one);
-    }
-    if (kind == FigureKind::time && is_scored) {
-      speeds.push_back({&one.row, &run});
-      compared.push_back({&one.row, run.of(timed_parts(one.row))});
-    }
-  }
+  const ScoredRows scored = score_rows(asked, predictions, options.shipped, validation);
   const bool without_recipes = std::any_of(options.settings.begin(), options.settings.end(), [](const Setting& one) {
     return one.key == "training.framework" && one.value == kNoFramework;
   });
   const std::vector<ErrorFamily> families = add_intervals(
-      validation.rows, scored, shipped_error_families({.study = {}, .shipped = options.shipped}), without_recipes);
-  for (std::size_t at = 0; at < scored.size(); ++at) {
-    widen(validation.rows[at], *scored[at], predictions);
+      validation.rows, scored.rows, shipped_error_families({.study = {}, .shipped = options.shipped}), without_recipes);
+  for (std::size_t at = 0; at < scored.rows.size(); ++at) {
+    widen_interval(validation.rows[at], *scored.rows[at], predictions);
   }
   if (!options.errors.empty()) {
     write_file(options.errors, kErrorsHead + error_families_text(families));
   }
-  validation.baselines = baselines_of(speeds);
+  validation.baselines = baselines_of(scored.speeds);
   validation.noise = noise_of(asked.rows);
-  validation.what_ifs = what_ifs_of(compared, validation.noise);
-  validation.rankings = rankings_of(compared);
+  validation.what_ifs = what_ifs_of(scored.compared, validation.noise);
+  validation.rankings = rankings_of(scored.compared);
   validation.notes = sentences_of(validation.what_ifs, validation.rankings);
   return validation;
 }
