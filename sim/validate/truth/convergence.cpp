@@ -29,7 +29,7 @@ struct Benchmark {
   std::array<ReferencePoint, 5> points;
 };
 constexpr std::array kBenchmarks = {
-    // Validation samples: 173 of scrolls_gov_report_8k, the data set that MLCommons hands out.
+    // Validation samples: eval_samples in the logs of its results (mlcommons/training_results_v4.0 and later).
     Benchmark{"llama2 70b lora", 384, 0.125, 2, 173, {{{8, 28608. / 9}, {16, 4032}, {32, 18112. / 3}, {128, 11264}}}},
     // Validation samples: README of small_llm_pretraining (mlcommons/training).
     Benchmark{"llama3.1 8b",
