@@ -67,6 +67,9 @@ Json to_value(const ValidationRow& row) {
   if (!row.assumed.empty()) {
     json["assumed"] = row.assumed;
   }
+  if (row.beside) {
+    json["beside"] = true;
+  }
   return json;
 }
 
@@ -101,6 +104,73 @@ void add_what_ifs(const Validation& validation, Json& json) {
                                 {"spearman", one.spearman ? Json(*one.spearman) : Json()},
                                 {"regret", one.regret}});
   }
+}
+
+Json to_value(const VerdictCounts& counts) {
+  return {{"runs", counts.runs},
+          {"right", counts.right},
+          {"fitted_though_predicted_not_to", counts.fitted_only},
+          {"predicted_to_fit_though_it_did_not", counts.predicted_only}};
+}
+
+// Verdicts by their group, in order of first appearance.
+std::vector<std::pair<std::string, std::vector<FitVerdict>>> by_group(const std::vector<FitVerdict>& verdicts) {
+  std::vector<std::pair<std::string, std::vector<FitVerdict>>> groups;
+  for (const FitVerdict& verdict : verdicts) {
+    auto found =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == verdict.group; });
+    if (found == groups.end()) {
+      found = groups.insert(groups.end(), {verdict.group, {}});
+    }
+    found->second.push_back(verdict);
+  }
+  return groups;
+}
+
+// Nothing where nobody knows which runs fitted.
+void add_verdicts(const Validation& validation, Json& json) {
+  if (validation.verdicts.empty()) {
+    return;
+  }
+  json["which_runs_fit"] = to_value(count_verdicts(validation.verdicts));
+  for (const auto& [name, verdicts] : by_group(validation.verdicts)) {
+    json["which_runs_fit"]["groups"][name] = to_value(count_verdicts(verdicts));
+  }
+  for (const FitVerdict& verdict : validation.verdicts) {
+    if (verdict.fitted != verdict.predicted) {
+      json["which_runs_fit"]["wrong"].push_back({{"case", verdict.case_name}, {"fitted", verdict.fitted}});
+    }
+  }
+}
+
+std::vector<Cell> cells_of(const std::string& name, const VerdictCounts& counts) {
+  return {{name, Style::plain},
+          {std::to_string(counts.runs), Style::plain},
+          {std::to_string(counts.right), Style::plain},
+          {std::to_string(counts.fitted_only), Style::plain},
+          {std::to_string(counts.predicted_only), Style::plain}};
+}
+
+Table table_of_verdicts(const std::vector<FitVerdict>& verdicts) {
+  Table table{{{"which runs fit"},
+               {"runs", Align::right},
+               {"right", Align::right},
+               {"did, predicted not to", Align::right},
+               {"did not, predicted to", Align::right}},
+              {}};
+  for (const auto& [name, of_group] : by_group(verdicts)) {
+    table.rows.push_back(cells_of(name, count_verdicts(of_group)));
+  }
+  table.rows.push_back(cells_of("all", count_verdicts(verdicts)));
+  return table;
+}
+
+// The rows that sums over all rows are of.
+std::vector<ValidationRow> summed(const std::vector<ValidationRow>& rows) {
+  std::vector<ValidationRow> kept;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(kept),
+               [](const ValidationRow& row) { return !row.beside; });
+  return kept;
 }
 
 bool has_intervals(const Validation& validation) {
@@ -181,7 +251,7 @@ Table table_of_errors(const Validation& validation) {
     table.rows.push_back(cells_of(name, rows, intervals));
   }
   if (!validation.rows.empty()) {
-    table.rows.push_back(cells_of("all", validation.rows, intervals));
+    table.rows.push_back(cells_of("all", summed(validation.rows), intervals));
   }
   if (!validation.calibration.empty()) {
     table.rows.push_back(cells_of("rows that constants were fitted on", validation.calibration, intervals));
@@ -210,6 +280,17 @@ void score_intervals(const std::vector<ValidationRow>& rows, Accuracy& accuracy)
 }
 
 } // namespace
+
+VerdictCounts count_verdicts(const std::vector<FitVerdict>& verdicts) {
+  VerdictCounts counts;
+  for (const FitVerdict& verdict : verdicts) {
+    ++counts.runs;
+    counts.right += verdict.fitted == verdict.predicted ? 1 : 0;
+    counts.fitted_only += verdict.fitted && !verdict.predicted ? 1 : 0;
+    counts.predicted_only += !verdict.fitted && verdict.predicted ? 1 : 0;
+  }
+  return counts;
+}
 
 Accuracy accuracy_of(const std::vector<ValidationRow>& rows) {
   Accuracy accuracy;
@@ -253,7 +334,7 @@ std::string to_json(const Validation& validation) {
   for (const ValidationRow& row : validation.rows) {
     json["rows"].push_back(to_value(row));
   }
-  json.update(to_value(accuracy_of(validation.rows)));
+  json.update(to_value(accuracy_of(summed(validation.rows))));
   json["groups"] = Json::object();
   for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
     json["groups"][name] = to_value(accuracy_of(rows));
@@ -272,6 +353,7 @@ std::string to_json(const Validation& validation) {
   if (!validation.noise.empty()) {
     json["noise"] = validation.noise;
   }
+  add_verdicts(validation, json);
   add_what_ifs(validation, json);
   json["skipped"] = Json::array();
   for (const SkippedCase& skipped : validation.skipped) {
@@ -327,6 +409,9 @@ std::string to_text(const Validation& validation, const TableView& view) {
   std::string text = validation.rows.empty() ? "no row was predicted\n" : to_text(table_of_rows(validation), view);
   if (const Table errors = table_of_errors(validation); !errors.rows.empty()) {
     text += "\n" + to_text(errors, plain);
+  }
+  if (!validation.verdicts.empty()) {
+    text += "\n" + to_text(table_of_verdicts(validation.verdicts), plain);
   }
   if (!validation.skipped.empty()) {
     Table table{{{"skipped"}, {"why"}}, {}};

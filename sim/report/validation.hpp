@@ -21,6 +21,7 @@ struct ValidationRow {
   std::string family = {};  ///< rows whose errors are expected to be alike; "": not told apart
   double low = 0, high = 0; ///< the interval of the prediction; both 0: there is none
   std::vector<std::string> assumed = {}; ///< what the source does not state and was assumed, a clause each
+  bool beside = false; ///< rests mostly on what is assumed: shown with its error, in no sum over all rows
 
   double error() const { return predicted / measured - 1; }
 };
@@ -28,6 +29,20 @@ struct ValidationRow {
 struct SkippedCase {
   std::string case_name, why;
 };
+
+/// Whether a run fits into its devices' memory, as it turned out and as predicted.
+struct FitVerdict {
+  std::string case_name, group;
+  bool fitted = true, predicted = true;
+};
+
+/// How often verdicts are right.
+struct VerdictCounts {
+  int runs = 0, right = 0;
+  int fitted_only = 0;    ///< predicted not to fit, and did
+  int predicted_only = 0; ///< predicted to fit, and did not
+};
+VerdictCounts count_verdicts(const std::vector<FitVerdict>& verdicts);
 
 /// What a validator found. Baselines are simple formulas that predict the same rows, and that a model must beat.
 struct Validation {
@@ -37,7 +52,8 @@ struct Validation {
   std::vector<ValidationRow> calibration = {}; ///< rows of models that constants were fitted on: no test of these
   std::map<std::string, std::vector<ValidationRow>> baselines;
   std::vector<SkippedCase> skipped;
-  std::vector<std::string> inputs = {}; ///< files that the validation read
+  std::vector<FitVerdict> verdicts = {}; ///< of each run once
+  std::vector<std::string> inputs = {};  ///< files that the validation read
   /// Of groups in which a configuration was measured several times: the median error of predicting one measurement by
   /// the others of its configuration. No model can be expected to do better.
   std::map<std::string, double> noise = {};

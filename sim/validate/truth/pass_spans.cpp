@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/truth/pass_spans.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -48,6 +49,26 @@ double median_of(const std::vector<Spans>& spans, Span Spans::*which) {
   return seconds.empty() ? 0 : quantile(seconds, 0.5);
 }
 
+// Adds what devices do in the first iteration.
+void add_devices(const TaskGraph& graph, const Timeline& timeline, PassSpans& result) {
+  std::vector<Span> spans(graph.devices.size());
+  std::vector<double> busy(graph.devices.size(), 0.0);
+  for (std::size_t task = 0; task < graph.work.size(); ++task) {
+    const Work& work = graph.works[static_cast<std::size_t>(graph.work[task])];
+    Spans kinds;
+    if (work.device >= 0 && span_of(kinds, work.kind) != nullptr) {
+      spans[static_cast<std::size_t>(work.device)].add(timeline.start[task], timeline.finish[task]);
+      busy[static_cast<std::size_t>(work.device)] += timeline.finish[task] - timeline.start[task];
+    }
+  }
+  for (std::size_t device = 0; device < spans.size(); ++device) {
+    if (spans[device].any()) {
+      result.busy = std::max(result.busy, busy[device]);
+      result.longest = std::max(result.longest, spans[device].finish - spans[device].start);
+    }
+  }
+}
+
 } // namespace
 
 PassSpans pass_spans(const TaskGraph& graph, const Timeline& timeline, int stages) {
@@ -80,6 +101,7 @@ PassSpans pass_spans(const TaskGraph& graph, const Timeline& timeline, int stage
     result.backward.push_back(median_of(spans, &Spans::backward));
     result.weight.push_back(median_of(spans, &Spans::weight));
   }
+  add_devices(graph, timeline, result);
   return result;
 }
 

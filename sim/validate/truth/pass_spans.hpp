@@ -12,6 +12,8 @@ namespace stagecraft {
 /// with what is recomputed for it; of the gradients of weights, where a schedule has them apart.
 struct PassSpans {
   std::vector<double> forward, backward, weight; ///< [stage]
+  double busy = 0;    ///< s of passes in the first iteration, of the device that has the most
+  double longest = 0; ///< s from a device's first pass of that iteration to its last, the most of any device
 };
 PassSpans pass_spans(const TaskGraph& graph, const Timeline& timeline, int stages);
 

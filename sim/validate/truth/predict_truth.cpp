@@ -45,6 +45,15 @@ double longest_update(const TaskGraph& graph) {
   return seconds;
 }
 
+double longest_transfer(const TaskGraph& graph) {
+  double seconds = 0;
+  for (const Work& work : graph.works) {
+    const bool between_stages = work.kind == TaskKind::transfer && work.stage != work.to_stage;
+    seconds = between_stages ? std::max(seconds, work.seconds.value) : seconds;
+  }
+  return seconds;
+}
+
 // By how many bytes a device holds more than one of its type has; 0 where all is well.
 double most_lacking(const TaskGraph& graph, const Run& run, const Platform& platform,
                     const std::vector<DeviceType>& types) {
@@ -73,7 +82,9 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
     figures.forward = longest(spans.forward);
     figures.backward = longest(spans.backward);
     figures.weight = longest(spans.weight);
+    figures.busy_share = spans.longest > 0 ? spans.busy / spans.longest : 0;
     figures.update = longest_update(*prepared.graph);
+    figures.transfer = longest_transfer(*prepared.graph);
     for (std::size_t device = 0; device < prepared.graph->devices.size(); ++device) {
       const MemoryUse use = peak_memory(*prepared.graph, prepared.timeline, device);
       figures.kept = std::max(figures.kept, use.peak.stashed.value);
@@ -110,7 +121,9 @@ std::string to_text(const TruthPrediction& prediction) {
               {"kept", run.kept},
               {"fixed", run.fixed},
               {"lacking", run.lacking},
-              {"fits", run.fits_share}}
+              {"fits", run.fits_share},
+              {"busy", run.busy_share},
+              {"transfer", run.transfer}}
       .dump();
 }
 
@@ -135,7 +148,9 @@ TruthPrediction from_text(const std::string& text) {
                       .update = json["update"],
                       .watts = json["watts"],
                       .lacking = json["lacking"],
-                      .fits_share = json["fits"]};
+                      .fits_share = json["fits"],
+                      .busy_share = json["busy"],
+                      .transfer = json["transfer"]};
 }
 
 } // namespace

@@ -30,6 +30,22 @@ double forward(const PredictedRun& run) { return run.forward; }
 double backward(const PredictedRun& run) { return run.backward; }
 double weight(const PredictedRun& run) { return run.weight; }
 
+double busy_share(const PredictedRun& run) { return run.busy_share; }
+double transfer(const PredictedRun& run) { return run.transfer; }
+double training(const PredictedRun& run) { return run.training; }
+double lacks_memory(const PredictedRun& run) { return run.lacking > 0 ? 1 : 0; }
+
+// "Tensor-level parallel" of Korthikanti et al. 2023, figure 7: each tensor group keeps whole what it does not share,
+// and nothing runs again.
+TruthRow tensor_parallel_baseline(TruthRow row) {
+  row.degrees.sequence = false;
+  row.recompute = "none";
+  return row;
+}
+
+// A bubble can be as small as one likes, and then is off by any share: what is compared is the rest of the time.
+double all_but(double part) { return 1 - part; }
+
 template <std::size_t Stage> double memory_of_stage(const PredictedRun& run) {
   return Stage < run.stage_memory.size() ? run.stage_memory[Stage] : 0;
 }
@@ -47,34 +63,40 @@ constexpr std::array kMetrics = {
                 "samples_per_second",
                 {{{"samples/s", 1}, {"images/s", 1}, {"sequences/s", 1}}},
                 samples,
-                true,
+                FigureKind::time,
+                true},
+    TruthMetric{"throughput",
+                "tokens a second of all devices",
+                "tokens_per_second",
+                {{{"tokens/s", 1}}},
+                tokens,
+                FigureKind::time,
                 true},
     TruthMetric{
-        "throughput", "tokens a second of all devices", "tokens_per_second", {{{"tokens/s", 1}}}, tokens, true, true},
-    TruthMetric{"average_power", "what a device draws, over time", "mean_device_watts", {{{"W", 1}}}, watts, false},
+        "average_power", "what a device draws, over time", "mean_device_watts", {{{"W", 1}}}, watts, FigureKind::power},
     TruthMetric{"tokens_per_gpu_second",
                 "tokens a second of a device",
                 "tokens_per_device_second",
                 {{{"tokens/GPU/s", 1}, {"tokens/s/GPU", 1}}},
                 tokens_per_device,
-                true,
+                FigureKind::time,
                 true},
     TruthMetric{"samples_per_gpu_second",
                 "samples a second of a device",
                 "samples_per_device_second",
                 {{{"samples/GPU/s", 1}, {"samples/s/GPU", 1}}},
                 samples_per_device,
-                true,
+                FigureKind::time,
                 true},
     TruthMetric{"tflops_per_gpu",
                 "FLOPs of the model a second and device, as the table counts them",
                 "model_flops_per_device_second",
                 {{{"TFLOP/s/GPU", kTera}, {"TFLOPS/GPU", kTera}}},
                 flops_per_device,
-                true,
+                FigureKind::time,
                 true},
-    TruthMetric{"mfu_percent", "model FLOPs utilisation", "mfu", {{{"%", kPercent}}}, mfu, true, true},
-    TruthMetric{"hfu_percent", "utilisation by all FLOPs", "hfu", {{{"%", kPercent}}}, hfu, true, true},
+    TruthMetric{"mfu_percent", "model FLOPs utilisation", "mfu", {{{"%", kPercent}}}, mfu, FigureKind::time, true},
+    TruthMetric{"hfu_percent", "utilisation by all FLOPs", "hfu", {{{"%", kPercent}}}, hfu, FigureKind::time, true},
     TruthMetric{"layer_forward_ms", "forward of one layer", "layer_forward_seconds", kTimes, forward},
     TruthMetric{"layer_backward_ms", "backward of one layer, with what is recomputed", "layer_backward_seconds", kTimes,
                 backward},
@@ -85,16 +107,63 @@ constexpr std::array kMetrics = {
                 "stage_backward_weight_seconds", kTimes, weight},
     TruthMetric{"forward_seconds", "forward on one device", "forward_seconds", kTimes, forward},
     TruthMetric{"backward_seconds", "backward on one device", "backward_seconds", kTimes, backward},
-    TruthMetric{"peak_memory", "the most that any device holds", "peak_memory_bytes", kBytes, peak_memory, false},
-    TruthMetric{"peak_memory_stage0", "the same of stage 0", "peak_memory_bytes", kBytes, memory_of_stage<0>, false},
-    TruthMetric{"peak_memory_stage1", "the same of stage 1", "peak_memory_bytes", kBytes, memory_of_stage<1>, false},
-    TruthMetric{"peak_memory_stage2", "the same of stage 2", "peak_memory_bytes", kBytes, memory_of_stage<2>, false},
-    TruthMetric{"peak_memory_stage3", "the same of stage 3", "peak_memory_bytes", kBytes, memory_of_stage<3>, false},
+    TruthMetric{"peak_memory", "the most that any device holds", "peak_memory_bytes", kBytes, peak_memory,
+                FigureKind::memory},
+    TruthMetric{"peak_memory_stage0", "the same of stage 0", "peak_memory_bytes", kBytes, memory_of_stage<0>,
+                FigureKind::memory},
+    TruthMetric{"peak_memory_stage1", "the same of stage 1", "peak_memory_bytes", kBytes, memory_of_stage<1>,
+                FigureKind::memory},
+    TruthMetric{"peak_memory_stage2", "the same of stage 2", "peak_memory_bytes", kBytes, memory_of_stage<2>,
+                FigureKind::memory},
+    TruthMetric{"peak_memory_stage3", "the same of stage 3", "peak_memory_bytes", kBytes, memory_of_stage<3>,
+                FigureKind::memory},
     TruthMetric{"activation_memory", "activations at the peak, the most of any device", "activation_bytes", kBytes,
-                kept, false},
+                kept, FigureKind::memory},
     TruthMetric{"parameter_and_optimizer_memory",
                 "weights, gradients and states of the optimiser, the most of any device",
-                "parameter_and_optimizer_bytes", kBytes, fixed, false},
+                "parameter_and_optimizer_bytes", kBytes, fixed, FigureKind::memory},
+    TruthMetric{"activation_memory_share",
+                "activations, of those of the same run by tensor parallelism alone",
+                "activation_memory_share",
+                {{{"percent", kPercent}}},
+                kept,
+                FigureKind::memory_share,
+                false,
+                tensor_parallel_baseline},
+    TruthMetric{"bubble_fraction_from_profile",
+                "the rest of the time of the stage that runs longest: its passes",
+                "busy_share",
+                {{{"fraction", 1}}},
+                busy_share,
+                FigureKind::time_share,
+                false,
+                nullptr,
+                all_but},
+    TruthMetric{"stage_communication_ms", "the longest transfer between stages", "stage_communication_seconds", kTimes,
+                transfer, FigureKind::transfer},
+    TruthMetric{"time_to_train_seconds", "iterations and evaluations until it has converged", "time_to_train_seconds",
+                kTimes, training, FigureKind::training},
+    TruthMetric{"out_of_memory",
+                "1 where a device lacks memory",
+                "out_of_memory",
+                {{{"bool", 1}}},
+                lacks_memory,
+                FigureKind::verdict},
+};
+
+// Metrics that tables have and that cannot be predicted, by how their names begin.
+struct UnpredictedMetric {
+  std::string_view name, why;
+};
+constexpr std::array kUnpredicted = {
+    UnpredictedMetric{"throughput normalized to K=2",
+                      "its batch, which the authors fitted to memory, is not published"},
+    UnpredictedMetric{"peak activation memory",
+                      "what a compiler for TPU makes again, or an unpublished batch, decides it"},
+    UnpredictedMetric{"total memory usage", "its batch is not published"},
+    UnpredictedMetric{"model memory", "of which parts it is the sum is not published"},
+    UnpredictedMetric{"total model parameter memory",
+                      "it is the number of parameters times 12 bytes, and no measurement"},
 };
 
 // "MiB" of "MiB allocated (as logged, MB)".
@@ -132,6 +201,12 @@ const TruthMetric* find_truth_metric(std::string_view name, std::string_view uni
     }
   }
   return found;
+}
+
+std::string_view why_not_predicted(std::string_view name) {
+  const auto found = std::find_if(kUnpredicted.begin(), kUnpredicted.end(),
+                                  [&](const UnpredictedMetric& one) { return name.starts_with(one.name); });
+  return found == kUnpredicted.end() ? "" : found->why;
 }
 
 double seconds_of_figure(const TruthMetric& metric, const PredictedRun& run, double figure) {

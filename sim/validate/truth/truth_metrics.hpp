@@ -17,6 +17,27 @@ namespace stagecraft {
 /// The parts of an iteration that a table's time is of.
 enum class TimedParts { all, passes, forward };
 
+/// What a figure is of. It says what its prediction rests on, and whose errors tell how far off it may be.
+enum class FigureKind {
+  time,         ///< or a rate: bounds of it come from bounds of the run's time
+  power,        ///< of a device
+  memory,       ///< of a device
+  memory_share, ///< of what another plan of the model holds
+  time_share,   ///< of the run's time
+  transfer,     ///< the time of one
+  training,     ///< of a whole training, which rests on how many samples it takes: assumed, not predicted
+  verdict,      ///< whether the run fits: right or wrong, not off by a share
+};
+
+/// Whether errors of other models bound the figure (families_of()).
+constexpr bool has_families(FigureKind kind) {
+  return kind == FigureKind::time || kind == FigureKind::power || kind == FigureKind::memory;
+}
+/// Whether a constant that was fitted on the model's times changes the figure.
+constexpr bool rests_on_speed(FigureKind kind) {
+  return kind != FigureKind::memory && kind != FigureKind::memory_share && kind != FigureKind::verdict;
+}
+
 /// What a run gives for all rows that measured it, as plain numbers.
 struct PredictedRun {
   double iteration = 0;          ///< s
@@ -33,6 +54,9 @@ struct PredictedRun {
   double watts = 0;                             ///< of a device, over the iteration
   double lacking = 0;                           ///< bytes by which a device holds more than it has
   double fits_share = 0;                        ///< of the computing time, what rests on fits to measurements
+  double busy_share = 0;                        ///< of the stage that runs longest, as of PassSpans
+  double transfer = 0;                          ///< s, the longest transfer between stages
+  double training = 0;                          ///< s of the whole training; of a row that has such a figure
 
   double peak_memory() const;
   /// The same run as if it had only those parts.
@@ -45,13 +69,17 @@ struct TruthUnit {
   double scale = 1;
 };
 
+constexpr double same_figure(double figure) { return figure; }
+
 struct TruthMetric {
   std::string_view name, help;
   std::string_view key; ///< as results call it, in SI units
   std::array<TruthUnit, 4> units;
   double (*predict)(const PredictedRun& run);
-  bool is_time = true;          ///< of the run's speed: bounds of it come from bounds of its time
-  bool falls_with_time = false; ///< a rate
+  FigureKind kind = FigureKind::time;
+  bool falls_with_time = false;                ///< a rate
+  TruthRow (*base)(TruthRow row) = nullptr;    ///< the run whose figure this one is a part of; null: it is absolute
+  double (*told)(double figure) = same_figure; ///< what is compared of a figure of the table, in SI units
 };
 
 std::span<const TruthMetric> truth_metrics();
@@ -59,6 +87,9 @@ std::span<const TruthMetric> truth_metrics();
 /// The metric called `name`, of those of this name the one that has the unit if any has; null where there is none that
 /// is predicted.
 const TruthMetric* find_truth_metric(std::string_view name, std::string_view unit);
+
+/// Why a metric that tables have is not predicted; "": it is, or nothing is known of it.
+std::string_view why_not_predicted(std::string_view name);
 
 /// Seconds of an iteration that a figure of a run means: those of the predicted one, scaled as the figure says.
 double seconds_of_figure(const TruthMetric& metric, const PredictedRun& run, double figure);

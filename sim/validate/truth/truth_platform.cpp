@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <set>
 
 #include "sim/base/format/yaml.hpp"
@@ -31,6 +32,20 @@ std::set<std::string> words_of(const std::string& name) {
   return words;
 }
 
+std::set<std::string> device_names(const fs::path& shipped) {
+  std::error_code failure;
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(shipped / "platforms" / "devices", failure)) {
+    names.insert(entry.path().stem().string());
+  }
+  return names;
+}
+
+// "80gb", and not "gb200".
+bool is_size(const std::string& word) {
+  return word.size() > 2 && word.ends_with("gb") && word.find_first_not_of("0123456789") == word.size() - 2;
+}
+
 // The device type with the most words in common, among those whose family, the name's first word, is one of them.
 // Words that only one of the two has count half against it.
 std::string nearest_device(const std::string& gpu, const fs::path& shipped) {
@@ -40,12 +55,7 @@ std::string nearest_device(const std::string& gpu, const fs::path& shipped) {
   }
   std::string best;
   double best_score = 0;
-  std::error_code failure;
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(shipped / "platforms" / "devices", failure)) {
-    names.insert(entry.path().stem().string());
-  }
-  for (const std::string& name : names) {
+  for (const std::string& name : device_names(shipped)) {
     const std::set<std::string> has = words_of(name);
     if (!wanted.contains(name.substr(0, name.find('-')))) {
       continue;
@@ -183,6 +193,18 @@ int devices_of_node(const yaml::Node& node, const TruthRow& row, int devices) {
 }
 
 } // namespace
+
+bool leaves_memory_open(const TruthRow& row, const fs::path& shipped) {
+  const std::set<std::string> wanted = words_of(plain_words(row.gpu));
+  std::set<std::string> sizes;
+  for (const std::string& name : device_names(shipped)) {
+    const std::set<std::string> has = words_of(name);
+    if (std::includes(has.begin(), has.end(), wanted.begin(), wanted.end())) {
+      std::copy_if(has.begin(), has.end(), std::inserter(sizes, sizes.end()), is_size);
+    }
+  }
+  return sizes.size() > 1;
+}
 
 std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devices, const fs::path& shipped) {
   constexpr double kGigabit = 1e9 / 8, kReached = 0.9; // of a network's rate, as in the shipped platforms

@@ -123,7 +123,7 @@ void read_value(Line& line, TruthRow& row) {
   row.known = find_truth_metric(row.metric, row.unit);
   if (row.known != nullptr) {
     const double scale = scale_of(*row.known, row.unit, line.cell("unit").where);
-    row.value = line.cell("value").number(0) * scale;
+    row.value = row.known->told(line.cell("value").number(0) * scale);
     if (row.metric == "epoch_seconds" && row.epoch_samples > 0) {
       row.value *= static_cast<double>(row.global_batch) / row.epoch_samples;
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/utf8.hpp"
+#include "sim/validate/truth/truth_metrics.hpp"
 
 namespace stagecraft {
 
@@ -33,9 +34,19 @@ int devices_of_one_replica(const TruthDegrees& degrees) {
   return devices > 1 ? devices : 0;
 }
 
+namespace {
+
+std::string reason_of(const std::string& metric) {
+  const std::string_view why = why_not_predicted(metric);
+  return why.empty() ? "" : ": " + std::string(why);
+}
+
+} // namespace
+
 std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std::filesystem::path& shipped) {
   if (row.known == nullptr) {
-    return Infeasible{"the metric " + (row.metric.empty() ? "is not stated" : "'" + row.metric + "' is not predicted")};
+    return Infeasible{"the metric " + (row.metric.empty() ? "is not stated" : "'" + row.metric + "' is not predicted") +
+                      reason_of(row.metric)};
   }
   if (!row.unreadable.empty()) {
     return Infeasible{row.unreadable + ", which is no number"};
@@ -43,7 +54,7 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   if (row.metric == "epoch_seconds" && row.epoch_samples == 0) {
     return Infeasible{"how many samples an epoch of its data set has is not known"};
   }
-  if (row.value == 0) {
+  if (row.value == 0 && row.known->kind != FigureKind::verdict) {
     return Infeasible{"it was measured as 0, from which nothing is off by a share"};
   }
   const int stated = truth_devices(row);

@@ -287,6 +287,16 @@ private:
       assume("one stage of each rank where tokens go to experts beside another micro-batch's passes");
     } else if (interleave_ > 1 && pipeline_ > 1) {
       line("    interleave: " + std::to_string(interleave_));
+      write_layers();
+    }
+  }
+
+  // Where there are two stages more than layers, what stands before them and what comes after are stages of their own.
+  void write_layers() {
+    const int layers = row_.sizes.layers;
+    if (layers + 2 == pipeline_ * interleave_) {
+      line("    layers: \"E|(t|)*" + std::to_string(layers) + "L\"");
+      assume("the embedding and the head as stages of their own");
     }
   }
 
@@ -315,11 +325,26 @@ private:
     return each * std::max(1, each > 0 ? row_.accumulated / each : 0) * replicas_;
   }
 
+  // What a device holds at most does not depend on how many micro-batches follow once its pipeline is full.
+  int batch_that_fills() {
+    constexpr int kTurns = 4;
+    const int size = std::max(1, static_cast<int>(row_.micro_batch));
+    assume(std::to_string(kTurns * pipeline_) + " micro-batches, which fill the pipeline");
+    return kTurns * pipeline_ * size * replicas_;
+  }
+
+  int stated_batch() {
+    if (row_.global_batch > 0) {
+      return row_.global_batch;
+    }
+    return row_.metric.starts_with("layer_")               ? static_cast<int>(row_.micro_batch)
+           : row_.metric == "throughput"                   ? batch_of_replicas()
+           : row_.metric == "peak_memory" && pipeline_ > 1 ? batch_that_fills()
+                                                           : 0;
+  }
+
   std::string write_batch() {
-    const bool of_all = row_.metric != "throughput" && !row_.metric.starts_with("layer_");
-    const int stated = row_.global_batch > 0 || of_all     ? row_.global_batch
-                       : row_.metric.starts_with("layer_") ? static_cast<int>(row_.micro_batch)
-                                                           : batch_of_replicas();
+    const int stated = stated_batch();
     if (stated == 0) {
       return "the row states no global batch";
     }

@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/study/take_config.hpp"
+#include "sim/validate/truth/asked_rows.hpp"
 #include "sim/validate/truth/baselines.hpp"
 #include "sim/validate/truth/intervals.hpp"
-#include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/validate/truth/what_ifs.hpp"
 
@@ -42,17 +43,9 @@ bool passes(const TruthRow& row, const std::vector<RowFilter>& filters) {
   });
 }
 
-// A row, and the study that predicts it: the number of a study, or why there is none.
-struct AskedRow {
-  TruthRow row;
-  std::variant<std::size_t, Infeasible> study;
-  std::string framework;
-  std::vector<std::string> assumed;
-};
-
 FamilyTraits traits_of(const AskedRow& asked) {
-  return {.time = asked.row.known->is_time,
-          .power = asked.row.known->name == "average_power",
+  return {.time = asked.row.known->kind == FigureKind::time,
+          .power = asked.row.known->kind == FigureKind::power,
           .mixture = asked.row.sizes.experts > 0,
           .several_nodes = asked.row.nodes > 1,
           .framework = asked.framework};
@@ -93,68 +86,58 @@ std::vector<ErrorFamily> families_without_recipes(std::vector<ScoredPrediction> 
   return families;
 }
 
+// Rows whose errors families bound, as predictions; rows that leave choices open come last, and teach no other.
+struct BoundedRows {
+  std::vector<ScoredPrediction> closed, all;
+  std::vector<std::size_t> places; ///< of `all`, among the rows
+};
+
+BoundedRows bounded_rows(const std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked) {
+  BoundedRows bounded;
+  for (const bool open : {false, true}) {
+    for (std::size_t at = 0; at < rows.size(); ++at) {
+      if (has_families(asked[at]->row.known->kind) && asked[at]->others.empty() != open) {
+        bounded.all.push_back(
+            {model_of(asked[at]->row), families_of(traits_of(*asked[at])), rows[at].measured, rows[at].predicted});
+        bounded.places.push_back(at);
+      }
+    }
+    bounded.closed = open ? bounded.closed : bounded.all;
+  }
+  return bounded;
+}
+
 // Gives each row its interval, from the others; from the errors of shipped families where these have too few models.
 // `asked`: of each row.
 std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked,
                                        const std::vector<ErrorFamily>& shipped, bool without_recipes) {
-  std::vector<ScoredPrediction> scored;
-  for (std::size_t at = 0; at < rows.size(); ++at) {
-    scored.push_back(
-        {model_of(asked[at]->row), families_of(traits_of(*asked[at])), rows[at].measured, rows[at].predicted});
+  BoundedRows bounded = bounded_rows(rows, asked);
+  std::vector<PredictionInterval> intervals = intervals_of(bounded.closed);
+  if (bounded.closed.size() < bounded.all.size()) {
+    const std::vector<PredictionInterval> of_all = intervals_of(bounded.all);
+    intervals.insert(intervals.end(), of_all.begin() + static_cast<std::ptrdiff_t>(intervals.size()), of_all.end());
   }
-  const std::vector<PredictionInterval> intervals = intervals_of(scored);
-  for (std::size_t at = 0; at < rows.size(); ++at) {
+  for (std::size_t one = 0; one < bounded.places.size(); ++one) {
+    const std::size_t at = bounded.places[one];
     ValidationRow& row = rows[at];
-    if (intervals[at].models > 0) {
-      row.family = intervals[at].family;
-      row.low = intervals[at].low;
-      row.high = intervals[at].high;
+    if (intervals[one].models > 0) {
+      row.family = intervals[one].family;
+      row.low = intervals[one].low;
+      row.high = intervals[one].high;
     } else if (const auto family = narrowest_family(shipped, traits_of(*asked[at]))) {
       row.family = family->name;
       row.low = row.predicted / family->factor;
       row.high = row.predicted * family->factor;
     }
   }
-  return without_recipes ? families_without_recipes(std::move(scored)) : error_families_of(scored);
-}
-
-// Each study once, and which one each row asks for.
-struct Asked {
-  std::vector<AskedRow> rows;
-  std::vector<std::string> studies;
-};
-
-Asked ask(std::vector<TruthRow> rows, const fs::path& shipped) {
-  Asked asked;
-  std::map<std::string, std::size_t> numbers;
-  for (TruthRow& row : rows) {
-    fill_published_sizes(row);
-    auto study = truth_study(row, shipped);
-    if (auto* reason = std::get_if<Infeasible>(&study)) {
-      asked.rows.push_back({std::move(row), std::move(*reason), "", {}});
-      continue;
-    }
-    auto& made = std::get<TruthStudy>(study);
-    const auto [slot, is_new] = numbers.try_emplace(made.text, asked.studies.size());
-    if (is_new) {
-      asked.studies.push_back(made.text);
-    }
-    asked.rows.push_back({std::move(row), slot->second, made.framework, std::move(made.assumed)});
-  }
-  return asked;
-}
-
-// What the row's note says that its time is of.
-TimedParts timed_parts(const TruthRow& row) {
-  const auto notes = [&](std::string_view words) { return row.note.find(words) != std::string::npos; };
-  return notes("forward only") ? TimedParts::forward : notes("no optimizer") ? TimedParts::passes : TimedParts::all;
+  return without_recipes ? families_without_recipes(std::move(bounded.closed)) : error_families_of(bounded.closed);
 }
 
 // Of each table, how far measurements of one configuration are from the median of the others, in the median.
 std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
   std::map<std::pair<std::string, std::string>, std::vector<const TruthRow*>> equal;
   for (const AskedRow& asked : rows) {
-    if (std::holds_alternative<std::size_t>(asked.study) && asked.row.known->is_time) {
+    if (std::holds_alternative<std::size_t>(asked.study) && asked.row.known->kind == FigureKind::time) {
       equal[{configuration_of(asked.row), asked.row.metric}].push_back(&asked.row);
     }
   }
@@ -198,14 +181,65 @@ bool is_calibrated(const TruthRow& row, const std::vector<CalibratedModel>& cali
   });
 }
 
+// Whether the row says that its run fitted or not: it says so itself, or the whole run was measured; on a device of
+// known memory.
+bool tells_whether_it_fits(const TruthRow& row, const fs::path& shipped) {
+  const FigureKind kind = row.known->kind;
+  const bool ran = kind == FigureKind::time || kind == FigureKind::power || kind == FigureKind::training ||
+                   row.known->key == "peak_memory_bytes";
+  const bool whole = timed_parts(row) == TimedParts::all && !row.metric.starts_with("layer_");
+  return (kind == FigureKind::verdict || (ran && whole)) && !leaves_memory_open(row, shipped);
+}
+
 // The study of each row that has one, to be looked at and run alone.
-void write_studies(const Asked& asked, const fs::path& folder) {
+void write_studies(const AskedRows& asked, const fs::path& folder) {
   fs::create_directories(folder);
   for (const AskedRow& one : asked.rows) {
     if (const auto* study = std::get_if<std::size_t>(&one.study)) {
       write_file((folder / (one.row.case_name + ".yaml")).string(), asked.studies[*study]);
     }
   }
+}
+
+// Rows that are scored, in the order of Validation::rows, and what baselines and comparisons see of them.
+struct ScoredRows {
+  std::vector<const AskedRow*> rows;
+  std::vector<SpeedRow> speeds;
+  std::vector<ComparedRun> compared;
+};
+
+// Fills rows, those of models that constants rest on, verdicts, and what is not predicted, of a validation.
+ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>& predictions, const fs::path& shipped,
+                      Validation& validation) {
+  const std::vector<CalibratedModel> calibrated = calibrated_models(shipped);
+  ScoredRows scored;
+  std::set<std::size_t> judged; // studies whose runs are known to have fitted or not
+  for (const AskedRow& one : asked.rows) {
+    if (const std::string reason = why_not(one, predictions); !reason.empty()) {
+      validation.skipped.push_back({one.row.case_name, reason});
+      continue;
+    }
+    const std::size_t study = std::get<std::size_t>(one.study);
+    const auto& run = std::get<PredictedRun>(predictions[study]);
+    const FigureKind kind = one.row.known->kind;
+    if (tells_whether_it_fits(one.row, shipped) && judged.insert(study).second) {
+      const bool fitted = kind != FigureKind::verdict || one.row.value == 0;
+      validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
+    }
+    if (kind == FigureKind::verdict) {
+      continue;
+    }
+    const bool is_scored = !rests_on_speed(kind) || !is_calibrated(one.row, calibrated);
+    (is_scored ? validation.rows : validation.calibration).push_back(predicted_row(one, predictions));
+    if (is_scored) {
+      scored.rows.push_back(&one);
+    }
+    if (kind == FigureKind::time && is_scored) {
+      scored.speeds.push_back({&one.row, &run});
+      scored.compared.push_back({&one.row, run.of(timed_parts(one.row))});
+    }
+  }
+  return scored;
 }
 
 } // namespace
@@ -223,56 +257,27 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
       }
     }
   }
-  const Asked asked = ask(std::move(rows), options.shipped);
+  const AskedRows asked = ask_rows(std::move(rows), options.shipped);
   if (!options.studies.empty()) {
     write_studies(asked, options.studies);
   }
   const std::vector<TruthPrediction> predictions = predict_studies(asked.studies, options);
-  const std::vector<CalibratedModel> calibrated = calibrated_models(options.shipped);
-  std::vector<SpeedRow> speeds;
-  std::vector<const AskedRow*> scored;
-  std::vector<ComparedRun> compared;
-  for (const AskedRow& one : asked.rows) {
-    const auto* study = std::get_if<std::size_t>(&one.study);
-    const auto* reason =
-        study == nullptr ? &std::get<Infeasible>(one.study) : std::get_if<Infeasible>(&predictions[*study]);
-    if (reason != nullptr) {
-      validation.skipped.push_back({one.row.case_name, reason->reason});
-      continue;
-    }
-    const auto& run = std::get<PredictedRun>(predictions[*study]);
-    const FamilyTraits traits = traits_of(one);
-    const bool of_memory = !traits.time && !traits.power; // which no constant touches
-    auto& rows_of = !of_memory && is_calibrated(one.row, calibrated) ? validation.calibration : validation.rows;
-    rows_of.push_back({.case_name = one.row.case_name,
-                       .metric = std::string(one.row.known->key),
-                       .group = one.row.set,
-                       .measured = one.row.value,
-                       .predicted = one.row.known->predict(run.of(timed_parts(one.row))),
-                       .assumed = one.assumed});
-    if (run.lacking > 0) {
-      rows_of.back().assumed.push_back("that it fits, though a device lacks " + to_text(Bytes{run.lacking}));
-    }
-    if (&rows_of == &validation.rows) {
-      scored.push_back(&one);
-    }
-    if (one.row.known->is_time && &rows_of == &validation.rows) {
-      speeds.push_back({&one.row, &run});
-      compared.push_back({&one.row, run.of(timed_parts(one.row))});
-    }
-  }
+  const ScoredRows scored = score_rows(asked, predictions, options.shipped, validation);
   const bool without_recipes = std::any_of(options.settings.begin(), options.settings.end(), [](const Setting& one) {
     return one.key == "training.framework" && one.value == kNoFramework;
   });
   const std::vector<ErrorFamily> families = add_intervals(
-      validation.rows, scored, shipped_error_families({.study = {}, .shipped = options.shipped}), without_recipes);
+      validation.rows, scored.rows, shipped_error_families({.study = {}, .shipped = options.shipped}), without_recipes);
+  for (std::size_t at = 0; at < scored.rows.size(); ++at) {
+    widen_interval(validation.rows[at], *scored.rows[at], predictions);
+  }
   if (!options.errors.empty()) {
     write_file(options.errors, kErrorsHead + error_families_text(families));
   }
-  validation.baselines = baselines_of(speeds);
+  validation.baselines = baselines_of(scored.speeds);
   validation.noise = noise_of(asked.rows);
-  validation.what_ifs = what_ifs_of(compared, validation.noise);
-  validation.rankings = rankings_of(compared);
+  validation.what_ifs = what_ifs_of(scored.compared, validation.noise);
+  validation.rankings = rankings_of(scored.compared);
   validation.notes = sentences_of(validation.what_ifs, validation.rankings);
   return validation;
 }

@@ -127,7 +127,7 @@ struct MeasuredPlan {
 };
 
 bool of_whole_iterations(const TruthMetric& metric) {
-  return metric.is_time && (metric.falls_with_time || metric.key == "iteration_seconds");
+  return metric.kind == FigureKind::time && (metric.falls_with_time || metric.key == "iteration_seconds");
 }
 
 // Each configuration once, in order: the median of its measurements, of the first metric that it has.
