@@ -105,13 +105,14 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
   const yaml::Node empty{.kind = yaml::Node::Kind::map, .where = map.where()};
   const yaml::Node* node = map.find("compare");
   yaml::Map compare(node != nullptr ? *node : empty, "compare");
-  read_plans(compare, folders, study);
-  const bool plans_alone = !study.plans.empty() && compare.has("strategies") && compare.list("strategies").empty();
+  const bool plans_alone =
+      compare.has("strategies") && compare.list("strategies").empty() && !compare.list("plans").empty();
   if (!plans_alone) {
     study.strategies = read_rows<StrategyRow>(compare, "strategies", "strategy", strategies(),
                                               [&](const StrategyRow& row) { return is_in_all(row, study.training); });
   }
   study.schedules = read_schedules(compare, "schedules", folders);
+  read_plans(compare, folders, study);
   study.rank = compare.choice("rank", kRankings, "exact").rank;
   compare.finish();
 }
