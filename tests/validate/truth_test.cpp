@@ -265,6 +265,45 @@ TEST_CASE("a row without sizes is the shipped workload of its name", "[validate]
   CHECK_THAT(validation.skipped[1].why, Contains("how many samples an epoch of its data set has is not known"));
 }
 
+// The data set's own workload goes first, and its samples make an epoch.
+TEST_CASE("a row's data set chooses the workload and the samples of an epoch", "[validate][truth]") {
+  const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";
+  const auto rows = read_truth(table_of(header + "a,ResNet50,v100,1,64,64,epoch_seconds,s,10,dataset=cifar10; x\n" +
+                                        "b,ncf,v100,1,64,64,epoch_seconds,s,10,dataset=movielens-1m; optimizer=Adam\n"
+                                        "c,resnet50,v100,1,64,64,epoch_seconds,s,10,dataset=imagenet\n"));
+  REQUIRE(rows.size() == 3);
+  const auto study = [](const TruthRow& row) { return std::get<TruthStudy>(truth_study(row, kRoot)).text; };
+  CHECK_THAT(study(rows[0]), Contains("model: resnet50-cifar10\n"));
+  CHECK_THAT(study(rows[1]), Contains("model: ncf-movielens-1m\n"));
+  CHECK_THAT(study(rows[2]), Contains("model: resnet50\n"));
+  CHECK(rows[0].value == near(10 * 64.0 / 50000));
+  CHECK(rows[1].value == near(10 * 64.0 / (994169 * 5)));      // each positive with four that are not rated
+  CHECK_THAT(study(rows[0]), Contains("optimizer: momentum")); // nothing stated, of images
+  CHECK_THAT(study(rows[1]), Contains("optimizer: adam"));
+}
+
+TEST_CASE("a row's optimiser is that of its states", "[validate][truth]") {
+  const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";
+  const auto rows = read_truth(table_of(header + "a,resnet50,v100,1,64,64,iteration_seconds,s,1,optimizer=adadelta\n" +
+                                        "b,resnet50,v100,1,64,64,iteration_seconds,s,1,optimizer=muon\n"));
+  CHECK_THAT(std::get<TruthStudy>(truth_study(rows[0], kRoot)).text, Contains("optimizer: adam")); // two states
+  CHECK_THAT(std::get<Infeasible>(truth_study(rows[1], kRoot)).reason, Contains("the optimizer 'muon'"));
+}
+
+// The clocks of four device types rest on how much limits below the highest slow ShuffleNetV2 down.
+TEST_CASE("runs that clocks under a cap rest on are no test of them", "[validate][truth]") {
+  const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";
+  const auto row = [](const char* name, const char* model, const char* limit) {
+    return std::string(name) + "," + model +
+           ",v100,1,64,64,epoch_seconds,s,10,dataset=cifar100; power_limit_W=" + limit + "\n";
+  };
+  const Validation validation = validated(header + row("a", "shufflenetv2", "250") + row("b", "shufflenetv2", "100"));
+  REQUIRE(validation.rows.size() == 1);
+  CHECK(validation.rows[0].case_name == "a");
+  REQUIRE(validation.calibration.size() == 1);
+  CHECK(validation.calibration[0].case_name == "b");
+}
+
 TEST_CASE("a device under a power limit is slower and draws no more", "[validate][truth]") {
   const auto rows = validated("case,model,gpu,num_gpus,global_batch,precision,metric,unit,value,note\n"
                               "a,resnet50,v100,1,64,fp32,iteration_seconds,s,0.2,\n"

@@ -26,6 +26,21 @@ std::string letters_of(std::string_view name) {
   return letters;
 }
 
+// The shipped workload of a row's name: that for its data set goes first, as `resnet50-cifar10` of `resnet50` on
+// `cifar10`. "": there is none.
+std::string shipped_name(const TruthRow& row, const fs::path& shipped) {
+  const std::string wanted = letters_of(row.model);
+  const std::vector<std::string> names = shipped_names({.study = {}, .shipped = shipped}, "workloads");
+  for (const std::string& letters : {wanted + letters_of(row.data_set), wanted}) {
+    const auto found =
+        std::find_if(names.begin(), names.end(), [&](const std::string& name) { return letters_of(name) == letters; });
+    if (!wanted.empty() && found != names.end()) {
+      return *found;
+    }
+  }
+  return "";
+}
+
 // A sample's shape is one of tokens, which a row may state.
 bool reads_tokens(const yaml::Node& workload) {
   const yaml::Node* input = workload.find("input");
@@ -49,31 +64,28 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& s
   if ((row.sizes.hidden > 0 || row.sizes.layers > 0) && is_decoder(row)) {
     return std::nullopt;
   }
-  const std::string wanted = letters_of(row.model);
-  for (const std::string& name : shipped_names({.study = {}, .shipped = shipped}, "workloads")) {
-    if (wanted.empty() || letters_of(name) != wanted) {
-      continue;
-    }
-    yaml::Node workload = yaml::load(shipped / "workloads" / (name + ".yaml"));
-    ShippedModel model{.images = !reads_tokens(workload)};
-    if (model.images) {
-      model.part.text = "model: " + name + "\n";
-      return model;
-    }
-    const bool binned = reads_bins(row);
-    const std::string stated = std::to_string(binned ? kMeanOfBins : row.sizes.sequence);
-    if (binned) {
-      model.part.assumed.push_back("sequences of " + stated + " tokens in the mean, as bins of 64 have them");
-    }
-    if (row.sizes.sequence > 0) {
-      yaml::set(workload, "input.shape", "[" + stated + "]", row.where);
-    } else {
-      model.part.assumed.emplace_back("sequences as long as the workload's");
-    }
-    model.part.text = "model:\n  workload: " + yaml::flow_text(workload) + "\n";
+  const std::string name = shipped_name(row, shipped);
+  if (name.empty()) {
+    return std::nullopt;
+  }
+  yaml::Node workload = yaml::load(shipped / "workloads" / (name + ".yaml"));
+  ShippedModel model{.images = !reads_tokens(workload)};
+  if (model.images) {
+    model.part.text = "model: " + name + "\n";
     return model;
   }
-  return std::nullopt;
+  const bool binned = reads_bins(row);
+  const std::string stated = std::to_string(binned ? kMeanOfBins : row.sizes.sequence);
+  if (binned) {
+    model.part.assumed.push_back("sequences of " + stated + " tokens in the mean, as bins of 64 have them");
+  }
+  if (row.sizes.sequence > 0) {
+    yaml::set(workload, "input.shape", "[" + stated + "]", row.where);
+  } else {
+    model.part.assumed.emplace_back("sequences as long as the workload's");
+  }
+  model.part.text = "model:\n  workload: " + yaml::flow_text(workload) + "\n";
+  return model;
 }
 
 } // namespace stagecraft
