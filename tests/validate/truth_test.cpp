@@ -77,13 +77,13 @@ TEST_CASE("the study of a row can be run by itself, and gives what is predicted"
 TEST_CASE("rows that cannot be predicted are listed with the reason", "[validate][truth]") {
   const Validation validation =
       validated(kHeader + line("a", "epochs_of_glory", "s,1") + line("b", "iteration_seconds", "s,1", "abacus-9000") +
-                line("c", "iteration_seconds", "s,1", "a100-80gb-sxm", "BERT large,2,512,8") +
+                line("c", "iteration_seconds", "s,1", "a100-80gb-sxm", "Jamba mini,2,512,8") +
                 line("d", "iteration_seconds", "s,1", "a100-80gb-sxm", "GPT small,2,,8"));
   CHECK(validation.rows.empty());
   REQUIRE(validation.skipped.size() == 4);
   CHECK(validation.skipped[0].why == "the metric 'epochs_of_glory' is not predicted");
   CHECK_THAT(validation.skipped[1].why, Contains("abacus-9000"));
-  CHECK_THAT(validation.skipped[2].why, Contains("BERT large"));
+  CHECK_THAT(validation.skipped[2].why, Contains("Jamba mini"));
   CHECK_THAT(validation.skipped[3].why, Contains("does not state hidden"));
 }
 
@@ -272,6 +272,8 @@ TEST_CASE("a row's data set chooses the workload and the samples of an epoch", "
                                         "b,ncf,v100,1,64,64,epoch_seconds,s,10,dataset=movielens-1m; optimizer=Adam\n"
                                         "c,resnet50,v100,1,64,64,epoch_seconds,s,10,dataset=imagenet\n"));
   REQUIRE(rows.size() == 3);
+  const auto named = read_truth(table_of(header + "a,Transformer-XL Large model,v100,1,8,8,iteration_seconds,s,1,\n"));
+  CHECK_THAT(std::get<TruthStudy>(truth_study(named[0], kRoot)).text, Contains("\"name\": \"transformer-xl-large\""));
   const auto study = [](const TruthRow& row) { return std::get<TruthStudy>(truth_study(row, kRoot)).text; };
   CHECK_THAT(study(rows[0]), Contains("model: resnet50-cifar10\n"));
   CHECK_THAT(study(rows[1]), Contains("model: ncf-movielens-1m\n"));

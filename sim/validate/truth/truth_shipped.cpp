@@ -12,11 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits, up to a version.
-std::string letters_of(std::string_view name) {
+// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits of so many words, in front of versions and remarks.
+std::string letters_of(std::string_view name, int words = 1) {
   std::string letters;
   for (const char c : plain_words(name)) {
-    if (c == ' ') {
+    words -= c == ' ' ? 1 : 0;
+    if (words == 0) {
       break;
     }
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
@@ -27,11 +28,20 @@ std::string letters_of(std::string_view name) {
 }
 
 // The shipped workload of a row's name: that for its data set goes first, as `resnet50-cifar10` of `resnet50` on
-// `cifar10`. "": there is none.
+// `cifar10`, then that with most of its first words, as `transformer-xl-base` of "Transformer-XL Base model". "": there
+// is none.
 std::string shipped_name(const TruthRow& row, const fs::path& shipped) {
   const std::string wanted = letters_of(row.model);
   const std::vector<std::string> names = shipped_names({.study = {}, .shipped = shipped}, "workloads");
-  for (const std::string& letters : {wanted + letters_of(row.data_set), wanted}) {
+  constexpr int kWords = 3;
+  std::vector<std::string> tried;
+  if (!row.data_set.empty()) {
+    tried.push_back(wanted + letters_of(row.data_set));
+  }
+  for (int words = kWords; words > 0; --words) {
+    tried.push_back(letters_of(row.model, words));
+  }
+  for (const std::string& letters : tried) {
     const auto found =
         std::find_if(names.begin(), names.end(), [&](const std::string& name) { return letters_of(name) == letters; });
     if (!wanted.empty() && found != names.end()) {

@@ -35,7 +35,8 @@ constexpr std::array kFrameworks = {
     TruthFramework{"megatron-bridge", "Megatron-Bridge", {"megatron-bridge", "mlperf"}, true},
     TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true},
     TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "simumax"}, true},
-    TruthFramework{"pytorch-2021", "PyTorch of 2021, one operator after another", {"zeus"}},
+    TruthFramework{
+        "pytorch-2021", "PyTorch of 2021, one operator after another", {"zeus", "languagemodeling/transformer-xl"}},
     TruthFramework{"pytorch", "PyTorch, one operator after another"},
 };
 
