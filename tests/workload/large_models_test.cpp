@@ -188,6 +188,19 @@ TEST_CASE("encoders, state spaces and multi-token prediction have the published 
   CHECK(parameters("t5-large") ==
         32128 * h + 24 * (12 * h * h + 2 * h) + 24 * (16 * h * h + 3 * h) + 2 * 32 * 16 + 2 * h);
   CHECK(parameters("t5-large") == 737668096);
+  // transformers' SwitchTransformers with NeuSight's switchxl4.json: as T5, 32 heads of 128 features, 16,384 inside; in
+  // every second layer a router and four experts.
+  constexpr double kAttention = 4 * 1024 * 4096, kInside = 2 * 1024 * 16384, kRouted = 4 * (1024 + kInside);
+  CHECK(parameters("switch-xl-4") == 32128 * h + 24 * (kAttention + 2 * h) + 24 * (2 * kAttention + 3 * h) +
+                                         2 * 12 * (kInside + kRouted) + 2 * 32 * 32 + 2 * h);
+  CHECK(parameters("switch-xl-4") == 5267615744);
+  // Multiply-adds of encoder and decoder: products of 512 tokens, of 4 * 64 rows of experts, attention of all pairs (24
+  // of the encoder, 24 across) and of those before (24), routers, and the head.
+  const ModelGraph switched = test::workload(text_of("switch-xl-4"));
+  const double weights = 72 * kAttention + 24 * kInside + 24 * 4 * 1024 + 32128 * h;
+  const double pairs = (24 + 24) * 512. * 512 + 24 * 512. * 513 / 2;
+  CHECK(test::multiply_adds(switched) ==
+        Approx(512 * weights + 24 * 256 * kInside + 2 * pairs * 4096).epsilon(1e-3)); // and biases of positions
   // state-spaces/mamba2-2.7b: d = 2560, inner 5120, 80 heads, vectors of 2 * 128, taps of 4 with a bias.
   const double d = 2560, inner = 5120;
   CHECK(parameters("mamba2-2.7b") ==

@@ -134,6 +134,8 @@ constexpr std::array kPublished = {
                     .experts = 128,
                     .experts_active = 6,
                     .expert_hidden = 1856}},
+    PublishedModel{
+        "switchxl4", "NeuSight's switchxl4.json", {.experts = 4, .experts_active = 1, .expert_hidden = 16384}},
     PublishedModel{"gpt-oss 20b",
                    "openai/gpt-oss-20b config.json",
                    {.hidden = 2880,
