@@ -62,5 +62,26 @@ TEST_CASE("captured kernels cost the host nothing", "[plan][host]") {
   CHECK(world.forward() == std::vector<double>{1, 1, 2});
 }
 
+// A weight and a bias, a weight alone, and nothing: three tensors, for each of which Adam launches ten kernels: eight
+// of its own, one that adds a gradient and one that makes it zero.
+TEST_CASE("a step tensor by tensor is launched for each tensor of parameters", "[plan][host]") {
+  Launched world;
+  const std::vector<OperatorId> all = {0, 1, 2};
+  for (Operator& op : world.model.operators) {
+    op.signature.reset();
+    op.parameters = 0;
+    op.backward_input.moved_parameters = 0;
+  }
+  world.model.operators[0].parameters = 12;
+  world.model.operators[0].backward_input.moved_parameters = 9;
+  world.model.operators[1].parameters = world.model.operators[1].backward_input.moved_parameters = 9;
+  world.World::toy.training.optimizer = &find_by_name(kOptimizers, "adam", "optimizer", {});
+  CHECK(step_launches(world.problem, all).value == 0); // as one kernel
+  world.World::toy.training.launches.by_tensor = true;
+  CHECK(step_launches(world.problem, all).value == 3 * 10 * 2);
+  world.World::toy.training.optimizer = &find_by_name(kOptimizers, "momentum", "optimizer", {});
+  CHECK(step_launches(world.problem, all).value == 3 * 5 * 2);
+}
+
 } // namespace
 } // namespace stagecraft::test

@@ -31,6 +31,14 @@ TEST_CASE("a pass takes no less than launching its kernels", "[study][frameworks
   CHECK(gelu_seconds(", launches: {each: 1 s, kernels: 3}") == near(4 * 3 + 6 * 3));
 }
 
+// Two products without biases, so two tensors, for each of which SGD launches three kernels.
+TEST_CASE("a step tensor by tensor waits for its launches, which begin with those of backward", "[study][frameworks]") {
+  // Backward's six launches take 6 of its 8 s, so that two of the step's six are launched when it ends.
+  CHECK(gelu_seconds(", launches: {each: 1 s, by_tensor: true}") == near(4 + 8 + 2 * 3 - 2));
+  // A host that is late with backward is late with all of the step.
+  CHECK(gelu_seconds(", launches: {each: 3 s, by_tensor: true}") == near(4 * 3 + 6 * 3 + 2 * 3 * 3));
+}
+
 TEST_CASE("captured kernels are not launched one by one", "[study][frameworks]") {
   const auto seconds = [](const std::string& captured) {
     return gelu_seconds(", launches: {each: 3 s, captured: [" + captured + "]}");

@@ -125,6 +125,19 @@ TEST_CASE("a device that waits draws its waiting power", "[timeline][metrics][en
   CHECK(measure(run.graph, run.timeline, run.platform).energy.devices_waiting.value == 0);
 }
 
+// A quarter of each forward, and half of each step.
+TEST_CASE("a device whose host is late computes nothing, and draws idle power", "[timeline][metrics][energy]") {
+  Example run;
+  for (Work& work : run.graph.works) {
+    work.host_late = work.kind == TaskKind::forward ? 0.25 : work.kind == TaskKind::optimizer ? 0.5 : 0;
+  }
+  const Metrics metrics = measure(run.graph, run.timeline, run.platform);
+  CHECK(metrics.late[0].value == near(0.25 * 2 + 0.5 * 0.5));
+  CHECK(metrics.late[1].value == near(0.25 * 4 + 0.5 * 0.5));
+  CHECK(metrics.busy[0].value == near(6.5));
+  CHECK(metrics.energy.devices_dynamic.value == near(100 * (17 - 0.75 - 1.25)));
+}
+
 TEST_CASE("links draw power while they stand and more while data flows", "[timeline][metrics][energy]") {
   // Two activations and two gradients of 4 B at 4 B/s over two links each: four links are full for 2 s each. The third
   // device's links are not in use, and do not count.

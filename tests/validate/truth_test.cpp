@@ -77,13 +77,13 @@ TEST_CASE("the study of a row can be run by itself, and gives what is predicted"
 TEST_CASE("rows that cannot be predicted are listed with the reason", "[validate][truth]") {
   const Validation validation =
       validated(kHeader + line("a", "epochs_of_glory", "s,1") + line("b", "iteration_seconds", "s,1", "abacus-9000") +
-                line("c", "iteration_seconds", "s,1", "a100-80gb-sxm", "BERT large,2,512,8") +
+                line("c", "iteration_seconds", "s,1", "a100-80gb-sxm", "Jamba mini,2,512,8") +
                 line("d", "iteration_seconds", "s,1", "a100-80gb-sxm", "GPT small,2,,8"));
   CHECK(validation.rows.empty());
   REQUIRE(validation.skipped.size() == 4);
   CHECK(validation.skipped[0].why == "the metric 'epochs_of_glory' is not predicted");
   CHECK_THAT(validation.skipped[1].why, Contains("abacus-9000"));
-  CHECK_THAT(validation.skipped[2].why, Contains("BERT large"));
+  CHECK_THAT(validation.skipped[2].why, Contains("Jamba mini"));
   CHECK_THAT(validation.skipped[3].why, Contains("does not state hidden"));
 }
 
@@ -263,6 +263,47 @@ TEST_CASE("a row without sizes is the shipped workload of its name", "[validate]
   REQUIRE(validation.skipped.size() == 2);
   CHECK_THAT(validation.skipped[0].why, Contains("does not state layers"));
   CHECK_THAT(validation.skipped[1].why, Contains("how many samples an epoch of its data set has is not known"));
+}
+
+// The data set's own workload goes first, and its samples make an epoch.
+TEST_CASE("a row's data set chooses the workload and the samples of an epoch", "[validate][truth]") {
+  const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";
+  const auto rows = read_truth(table_of(header + "a,ResNet50,v100,1,64,64,epoch_seconds,s,10,dataset=cifar10; x\n" +
+                                        "b,ncf,v100,1,64,64,epoch_seconds,s,10,dataset=movielens-1m; optimizer=Adam\n"
+                                        "c,resnet50,v100,1,64,64,epoch_seconds,s,10,dataset=imagenet\n"));
+  REQUIRE(rows.size() == 3);
+  const auto named = read_truth(table_of(header + "a,Transformer-XL Large model,v100,1,8,8,iteration_seconds,s,1,\n"));
+  CHECK_THAT(std::get<TruthStudy>(truth_study(named[0], kRoot)).text, Contains("\"name\": \"transformer-xl-large\""));
+  const auto study = [](const TruthRow& row) { return std::get<TruthStudy>(truth_study(row, kRoot)).text; };
+  CHECK_THAT(study(rows[0]), Contains("model: resnet50-cifar10\n"));
+  CHECK_THAT(study(rows[1]), Contains("model: ncf-movielens-1m\n"));
+  CHECK_THAT(study(rows[2]), Contains("model: resnet50\n"));
+  CHECK(rows[0].value == near(10 * 64.0 / 50000));
+  CHECK(rows[1].value == near(10 * 64.0 / (994169 * 5)));      // each positive with four that are not rated
+  CHECK_THAT(study(rows[0]), Contains("optimizer: momentum")); // nothing stated, of images
+  CHECK_THAT(study(rows[1]), Contains("optimizer: adam"));
+}
+
+TEST_CASE("a row's optimiser is that of its states", "[validate][truth]") {
+  const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";
+  const auto rows = read_truth(table_of(header + "a,resnet50,v100,1,64,64,iteration_seconds,s,1,optimizer=adadelta\n" +
+                                        "b,resnet50,v100,1,64,64,iteration_seconds,s,1,optimizer=muon\n"));
+  CHECK_THAT(std::get<TruthStudy>(truth_study(rows[0], kRoot)).text, Contains("optimizer: adam")); // two states
+  CHECK_THAT(std::get<Infeasible>(truth_study(rows[1], kRoot)).reason, Contains("the optimizer 'muon'"));
+}
+
+// The clocks of four device types rest on how much limits below the highest slow ShuffleNetV2 down.
+TEST_CASE("runs that clocks under a cap rest on are no test of them", "[validate][truth]") {
+  const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";
+  const auto row = [](const char* name, const char* model, const char* limit) {
+    return std::string(name) + "," + model +
+           ",v100,1,64,64,epoch_seconds,s,10,dataset=cifar100; power_limit_W=" + limit + "\n";
+  };
+  const Validation validation = validated(header + row("a", "shufflenetv2", "250") + row("b", "shufflenetv2", "100"));
+  REQUIRE(validation.rows.size() == 1);
+  CHECK(validation.rows[0].case_name == "a");
+  REQUIRE(validation.calibration.size() == 1);
+  CHECK(validation.calibration[0].case_name == "b");
 }
 
 TEST_CASE("a device under a power limit is slower and draws no more", "[validate][truth]") {

@@ -112,6 +112,72 @@ const std::map<std::string, Published> kPublished = {
     {"gnmt", {277716544, 10.57}},
 };
 
+// Parameters: pytorch-cifar100 says 1.3 M. A unit of c channels on s * s pixels has 2 (c/2)^2 + 9 c/2 weights, each
+// used s^2 times; one that halves the size, of i to o channels, has i^2 that are used (2 s)^2 times and 18 i + i o of
+// s^2.
+TEST_CASE("ShuffleNetV2 for 32 x 32 has the parameters and products of its units", "[workload][conformance]") {
+  struct Stage {
+    double before, channels, units, size;
+  };
+  double products = 27 * 24 * 32 * 32 + 464 * 1024 * 4 * 4 + 1024 * 100, weights = 27 * 24 + 464 * 1024 + 1024 * 100;
+  double others = 3 * (24 + 1024) + 100; // a bias and a norm's two for each channel of a convolution
+  for (const auto& [i, o, units, s] : {Stage{24, 116, 3, 16}, Stage{116, 232, 7, 8}, Stage{232, 464, 3, 4}}) {
+    const double unit = 2 * (o / 2) * (o / 2) + 9 * o / 2, down = 18 * i + i * o;
+    products += (units * unit + down + 4 * i * i) * s * s;
+    weights += units * unit + down + i * i;
+    others += 3 * (units * 3 * o / 2 + 3 * i + o);
+  }
+  const ModelGraph graph = load_model(test::source_dir() / "workloads/shufflenetv2-cifar100.yaml");
+  CHECK(weights + others == 1360896);
+  CHECK(totals_of(graph).parameters == weights + others);
+  CHECK(test::multiply_adds(graph) == products);
+}
+
+// Dai et al. 2019 with the sizes of NVIDIA's example, which calls the base model one of 192 M parameters. Each layer:
+// queries, keys and values of segment and memory, keys of positions, the output, two norms, two products with biases.
+// Once: two biases of positions, a bias for each word, and three clusters. Scores are of t queries and 2 t keys, by
+// content and by position, of which each head has 64 features; then values. Words of a segment by cluster as the file
+// says.
+TEST_CASE("Transformer-XL has the parameters and products of its segments and memory", "[workload][conformance]") {
+  struct Size {
+    const char* name;
+    double layers, width, inner, tokens, narrower;
+    std::array<double, 4> words;
+    double parameters;
+  };
+  for (const Size& m : {Size{"transformer-xl-base", 16, 512, 2048, 192, 1, {154, 10, 24, 4}, 191950298},
+                        Size{"transformer-xl-large", 18, 1024, 4096, 384, 4, {308, 20, 47, 9}, 285167482}}) {
+    INFO(m.name);
+    const double d = m.width, t = m.tokens;
+    double parameters = m.layers * (5 * d * d + 4 * d + 2 * d * m.inner + m.inner + d) + 2 * d + 267735 + 3 * d + 3;
+    double products = m.layers * (6 * t * d * d + t * d * d + 2 * t * d * m.inner + 3 * 2 * t * t * d) + 3 * t * d;
+    const std::array<double, 4> cluster = {19997, 20000, 160000, 67738};
+    for (int i = 0; i < 4; ++i) {
+      const double features = d / std::pow(m.narrower, i);
+      const double heads = i == 0 ? t : m.words[i]; // each token chooses in the first
+      parameters += cluster[i] * features;
+      products += heads * cluster[i] * features;
+      if (m.narrower > 1) { // to the width of the model, and back; the first of these is not shared
+        parameters += features * d * (i == 0 ? 2 : 1);
+        products += (m.words[i] + heads) * features * d;
+      }
+    }
+    const ModelGraph graph = load_model(test::source_dir() / "workloads" / (std::string(m.name) + ".yaml"));
+    CHECK(parameters == m.parameters);
+    CHECK(totals_of(graph).parameters == m.parameters);
+    CHECK(test::multiply_adds(graph) == test::near(products));
+  }
+}
+
+// Two tables of 32 and two of 128 features for 6,040 users and 3,706 items; 256 * 128 + 128 * 64 + 64 * 32 + 64
+// products and 128 + 64 + 32 + 1 biases (He et al. 2017, with 32 factors and three layers).
+TEST_CASE("neural collaborative filtering has the parameters of its paper", "[workload][conformance]") {
+  const ModelGraph graph = load_model(test::source_dir() / "workloads/ncf-movielens-1m.yaml");
+  constexpr double kProducts = 256 * 128 + 128 * 64 + 64 * 32 + 64;
+  CHECK(totals_of(graph).parameters == (6040 + 3706) * (32 + 128) + kProducts + 128 + 64 + 32 + 1);
+  CHECK(test::multiply_adds(graph) == kProducts);
+}
+
 TEST_CASE("shipped workloads have the published parameters and multiply-adds", "[workload][conformance]") {
   for (const auto& [name, published] : kPublished) {
     INFO(name);

@@ -85,6 +85,12 @@ TEST_CASE("a capacity drops what is above it", "[workload][experts]") {
   CHECK(rows(", capacity: 1.2, experts: 4") == 12);
   // Padded, each expert processes ceil(1.2 * 3) = 4 rows, whatever it got.
   CHECK(rows(", capacity: 1.2, experts: 4, padded: true") == 16);
+  // The same as a number of rows, whatever the sequence.
+  CHECK(rows(", rows: 2, experts: 4") == 4 * 2);
+  CHECK(rows(", rows: 4, experts: 4") == 12);
+  CHECK(rows(", rows: 4, experts: 4, padded: true") == 16);
+  CHECK_THAT(test::error_of([&] { rows(", rows: 2, capacity: 1, experts: 4"); }),
+             Catch::Contains("rows beside a capacity; allowed: one of them"));
   // Skew 1: shares 1, 1/2, 1/3, 1/4 of 25/12, so 5.76, 2.88, 1.92 and 1.44 rows. With 3 at most 3 + 6.24 are left.
   CHECK(rows(", capacity: 1, experts: 4, skew: 1") == 10); // ceil(9.24)
   CHECK(rows(", capacity: 10, experts: 4, skew: 1") == 12);

@@ -355,9 +355,101 @@ TEST_CASE("a published config.json with experts gives the graph of the shipped w
                                  {"vocab_size", 201088}}),
                   sequence),
              shipped("gpt-oss-120b"));
+  check_same(read(with(kLlama3, {{"architectures", {"GptOssForCausalLM"}},
+                                 {"model_type", "gpt_oss"},
+                                 {"head_dim", 64},
+                                 {"hidden_size", 2880},
+                                 {"intermediate_size", 2880},
+                                 {"num_attention_heads", 64},
+                                 {"attention_bias", true},
+                                 {"num_hidden_layers", 24},
+                                 {"num_local_experts", 32},
+                                 {"sliding_window", 128},
+                                 {"vocab_size", 201088}}),
+                  sequence),
+             shipped("gpt-oss-20b"));
   check_same(read_text(kDeepSeekV3, sequence), shipped("deepseek-v3"));
   CHECK(read_text(kDeepSeekV3, sequence).description ==
         "deepseek_v3 of Hugging Face, 4096 tokens; keys not read: num_nextn_predict_layers, quantization_config");
+}
+
+// As published with Nemotron 3 Nano, but for what its own code reads alone.
+constexpr const char* kNemotron3 = R"({
+  "architectures": ["NemotronHForCausalLM"],
+  "attention_bias": false,
+  "attention_dropout": 0.0,
+  "chunk_size": 128,
+  "conv_kernel": 4,
+  "expand": 2,
+  "head_dim": 128,
+  "hidden_dropout": 0.0,
+  "hidden_size": 2688,
+  "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+  "intermediate_size": 1856,
+  "mamba_head_dim": 64,
+  "mamba_hidden_act": "silu",
+  "mamba_num_heads": 64,
+  "mamba_proj_bias": false,
+  "mamba_ssm_cache_dtype": "float32",
+  "max_position_embeddings": 262144,
+  "mlp_bias": false,
+  "mlp_hidden_act": "relu2",
+  "model_type": "nemotron_h",
+  "moe_intermediate_size": 1856,
+  "moe_shared_expert_intermediate_size": 3712,
+  "n_group": 1,
+  "n_groups": 8,
+  "n_routed_experts": 128,
+  "n_shared_experts": 1,
+  "norm_eps": 1e-05,
+  "num_attention_heads": 32,
+  "num_experts_per_tok": 6,
+  "num_hidden_layers": 52,
+  "num_key_value_heads": 2,
+  "partial_rotary_factor": 1.0,
+  "sliding_window": null,
+  "ssm_state_size": 128,
+  "tie_word_embeddings": false,
+  "time_step_floor": 0.0001,
+  "topk_group": 1,
+  "use_bias": false,
+  "use_conv_bias": true,
+  "use_mamba_kernels": true,
+  "vocab_size": 131072
+})";
+
+TEST_CASE("a hybrid's pattern says what each layer is", "[workload][hugging-face]") {
+  const ImportOptions sequence{.sequence = 8192};
+  check_same(read_text(kNemotron3, sequence), shipped("nemotron-3-nano"));
+  CHECK(read_text(kNemotron3, sequence).description == "nemotron_h of Hugging Face, 8192 tokens");
+  // Nemotron-H 4B (NVIDIA 2025): M 3072 * (2 * 7168 + 2 * 8 * 128 + 112) + 5 * (7168 + 2048) + 3 * 112 + 7168 + 7168 *
+  // 3072;
+  // * 3072 * 128 * (2 * 32 + 2 * 8); - 2 * 3072 * 12288; each with a norm, 24, 4 and 24 times; two tables and a norm.
+  const double h = 3072, inner = 7168, vectors = 2048;
+  const double mixer = h * (2 * inner + vectors + 112) + 5 * (inner + vectors) + 3 * 112 + inner + inner * h + h;
+  const Json dense =
+      with(kNemotron3, {{"hybrid_override_pattern", "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-"},
+                        {"hidden_size", 3072},
+                        {"intermediate_size", 12288},
+                        {"mamba_num_heads", 112},
+                        {"n_routed_experts", nullptr},
+                        {"num_key_value_heads", 8}});
+  CHECK(totals_of(read(dense, sequence)).parameters ==
+        24 * mixer + 4 * (h * 128 * (2 * 32 + 2 * 8) + h) + 24 * (2 * h * 12288 + h) + 2 * 131072 * h + h);
+}
+
+TEST_CASE("a hybrid's pattern is refused where it says something else", "[workload][hugging-face]") {
+  const auto refused = [](const Json& changes, const std::string& expected) {
+    CHECK_THAT(test::error_of([&] { read(with(kNemotron3, changes), {.sequence = 8}); }), Catch::Contains(expected));
+  };
+  refused({{"num_hidden_layers", 51}},
+          "hybrid_override_pattern: has 52 letters; allowed: one for each of the 51 layers");
+  refused({{"num_hidden_layers", 2}, {"hybrid_override_pattern", "MQ"}},
+          "hybrid_override_pattern: has 'Q'; allowed: M, *, - and E");
+  refused({{"hybrid_override_pattern", nullptr}}, "missing key 'hybrid_override_pattern'");
+  refused({{"n_groups", 7}}, "n_groups: 7 does not divide the 64 heads of a state space");
+  refused({{"mamba_hidden_act", "gelu"}}, "mamba_hidden_act: is 'gelu'; allowed: silu");
+  refused({{"n_routed_experts", nullptr}}, "n_routed_experts");
 }
 
 // As published with bert-large-uncased, T5-large, and vit-large-patch16-224, which has labels of a thousand classes.
@@ -524,7 +616,7 @@ TEST_CASE("keys that are not read are named", "[workload][hugging-face]") {
 
 TEST_CASE("a config of another architecture says what it has and what is known", "[workload][hugging-face]") {
   const std::string known = "known: llama, mistral, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, gpt_oss, "
-                            "deepseek_v2, deepseek_v3, gemma, phi3, gpt2, gpt_neox, bert, t5, vit";
+                            "deepseek_v2, deepseek_v3, nemotron_h, gemma, phi3, gpt2, gpt_neox, bert, t5, vit";
   CHECK(test::error_of([] { read_text(std::string("{\n \"model_type\": \"mamba2\"}")); }) ==
         "f.json:2:16: model_type: 'mamba2' is not modelled: it has state space layers; " + known);
   CHECK(test::error_of([] { read_text(std::string("{\"model_type\": \"lama\"}")); }) ==

@@ -145,6 +145,33 @@ TEST_CASE("the largest mixtures have the published parameters", "[workload][conf
   const ModelTotals oss = totals_of(test::workload(text_of("gpt-oss-120b")));
   CHECK(oss.parameters == 116829156672);
   CHECK(oss.active - 201088. * 2880 == Approx(5.13e9).epsilon(1e-3));
+  const ModelTotals small = totals_of(test::workload(text_of("gpt-oss-20b"))); // 20.91 billion, 3.61 active
+  CHECK(small.parameters == 20914757184);
+  CHECK(small.active - 201088. * 2880 == Approx(3.61e9).epsilon(1e-3));
+}
+
+// NVIDIA 2025: 31.6 billion parameters, 3.2 active, which leaves the embedding out. 23 mixers of state spaces, 23
+// mixtures, 6 attentions, each behind a norm.
+TEST_CASE("a hybrid of state spaces, attention and experts has the published parameters", "[workload][conformance]") {
+  constexpr double h = 2688, kInner = 4096, kVectors = 2 * 8 * 128, kHeads = 64, kTokens = 8192;
+  constexpr double kMixer = h * (2 * kInner + kVectors + kHeads) + kInner * h;        // products
+  constexpr double kShared = 2 * h * 3712, kExpert = 2 * h * 1856, kRouter = h * 128; // products
+  constexpr double kAttention = h * 128 * (2 * 32 + 2 * 2);
+  constexpr double kElse = 5 * (kInner + kVectors) + 3 * kHeads + kInner + h;
+  constexpr double kRest = 23 * kElse + 23 * (128 + h) + 6 * h + 2 * 131072 * h + h;
+  const auto parameters = [&](double experts) {
+    return 23 * kMixer + 23 * (experts * kExpert + kShared + kRouter) + 6 * kAttention + kRest;
+  };
+  const ModelGraph model = test::workload(text_of("nemotron-3-nano"));
+  CHECK(parameters(128) == 31577940288);
+  CHECK(totals_of(model).parameters == parameters(128));
+  CHECK(totals_of(model).active == parameters(6));
+  CHECK(parameters(6) - 131072 * h == Approx(3.2e9).epsilon(0.02));
+  // 2 N a token, and of attention 4 of 32 heads of 128 features for each pair; chunks of 128 of a state space beside.
+  const double weights = 23 * kMixer + 23 * (6 * kExpert + kShared + kRouter) + 6 * kAttention + 131072 * h;
+  const double attention = 6 * 2 * 32 * 128 * (kTokens + 1);
+  const double spaces = 23 * (2 * 128 * 128 * 8 + kHeads * (2 * 128 * 64 + 4 * 128 * 64));
+  CHECK(totals_of(model).forward.value == Approx(kTokens * (2 * weights + attention + spaces)).epsilon(3e-3));
 }
 
 // Sums over layers of the published sizes; docs of each file say where they are from.
@@ -161,6 +188,19 @@ TEST_CASE("encoders, state spaces and multi-token prediction have the published 
   CHECK(parameters("t5-large") ==
         32128 * h + 24 * (12 * h * h + 2 * h) + 24 * (16 * h * h + 3 * h) + 2 * 32 * 16 + 2 * h);
   CHECK(parameters("t5-large") == 737668096);
+  // transformers' SwitchTransformers with NeuSight's switchxl4.json: as T5, 32 heads of 128 features, 16,384 inside; in
+  // every second layer a router and four experts.
+  constexpr double kAttention = 4 * 1024 * 4096, kInside = 2 * 1024 * 16384, kRouted = 4 * (1024 + kInside);
+  CHECK(parameters("switch-xl-4") == 32128 * h + 24 * (kAttention + 2 * h) + 24 * (2 * kAttention + 3 * h) +
+                                         2 * 12 * (kInside + kRouted) + 2 * 32 * 32 + 2 * h);
+  CHECK(parameters("switch-xl-4") == 5267615744);
+  // Multiply-adds of encoder and decoder: products of 512 tokens, of 4 * 64 rows of experts, attention of all pairs (24
+  // of the encoder, 24 across) and of those before (24), routers, and the head.
+  const ModelGraph switched = test::workload(text_of("switch-xl-4"));
+  const double weights = 72 * kAttention + 24 * kInside + 24 * 4 * 1024 + 32128 * h;
+  const double pairs = (24 + 24) * 512. * 512 + 24 * 512. * 513 / 2;
+  CHECK(test::multiply_adds(switched) ==
+        Approx(512 * weights + 24 * 256 * kInside + 2 * pairs * 4096).epsilon(1e-3)); // and biases of positions
   // state-spaces/mamba2-2.7b: d = 2560, inner 5120, 80 heads, vectors of 2 * 128, taps of 4 with a bias.
   const double d = 2560, inner = 5120;
   CHECK(parameters("mamba2-2.7b") ==

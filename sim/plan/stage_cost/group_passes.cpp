@@ -200,11 +200,13 @@ Seconds exchanged_after(const RankShare& part, const AxisGroups& groups, double 
   return sum;
 }
 
+Seconds sum_of(const std::vector<Seconds>& times) { return std::accumulate(times.begin(), times.end(), Seconds{0}); }
+
 // Passes take no less than the host that launches their kernels lets them.
-void bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split, const AxisGroups& groups,
-                   double share, std::vector<OperatorTime>& times) {
+HostLate bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split, const AxisGroups& groups,
+                       double share, std::vector<OperatorTime>& times) {
   if (problem.training.launches.each.value == 0) {
-    return;
+    return {};
   }
   const bool waits = std::any_of(stage.operators.begin(), stage.operators.end(),
                                  [&](OperatorId op) { return problem.model.operators[op].counted_by_host; });
@@ -219,12 +221,16 @@ void bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit
     forward.push_back(times[at].forward);
     backward += times[at].backward_input + times[at].backward_weight;
   }
+  const Seconds alone = sum_of(forward);
   forward = forward_beside_host(problem, stage.operators, shards, forward, exchanges);
   const Seconds launching = launches_of(problem, stage.operators, shards).backward();
   const double of_backward = backward.value > 0 ? std::max(1.0, launching / backward) : 1;
   for (std::size_t at = 0; at < times.size(); ++at) {
     times[at] = {forward[at], times[at].backward_input * of_backward, times[at].backward_weight * of_backward};
   }
+  return {.forward = sum_of(forward) - alone,
+          .backward = backward * (of_backward - 1),
+          .ahead = std::max(Seconds{0}, backward - launching)};
 }
 
 bool goes_in_pieces(const std::vector<Exchange>& exchanges) {
@@ -259,9 +265,10 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
       time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
     }
   }
-  bound_by_host(problem, stage, split, groups, share, times);
+  const HostLate late = bound_by_host(problem, stage, split, groups, share, times);
   const Group& group = groups.along(Axis::tensor);
   GroupPasses passes;
+  passes.late = late;
   PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);
   OperatorSeconds& of = passes.of_operators;
   for (std::size_t at = 0; at < times.size(); ++at) {

@@ -8,6 +8,7 @@
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
 #include "sim/plan/stage_cost/axis_groups.hpp"
+#include "sim/plan/stage_cost/host_launches.hpp"
 
 namespace stagecraft {
 
@@ -85,6 +86,7 @@ struct GroupPasses {
   GroupPass recompute;      ///< forward again, of the operators that are recomputed
   GroupPass terms;          ///< once an iteration: gradients are added up of which each device has a term
   OperatorSeconds of_operators;
+  HostLate late;
 };
 
 /// How long a forward of an operator takes, with what the groups exchange for it.

@@ -29,6 +29,18 @@ PassLaunches launches_of(const Operator& what, const HostLaunches& host, const S
   return {one * what.forward.launches(), one * what.backward_input.launches(), one * what.backward_weight.launches()};
 }
 
+// Tensors of its own parameters that have a gradient. Where its tensors are not known: a weight and, if it has more
+// parameters than the gradient of its input reads, a bias.
+double trained_tensors(const Operator& what) {
+  if (!what.signature) {
+    const double weights = what.backward_input.moved_parameters;
+    return what.parameters == 0 ? 0 : weights > 0 && weights < what.parameters ? 2 : 1;
+  }
+  const std::vector<ParameterSignature>& all = what.signature->parameters;
+  return static_cast<double>(std::count_if(
+      all.begin(), all.end(), [](const ParameterSignature& one) { return one.trained && one.tied_to < 0; }));
+}
+
 Shard shard_at(std::span<const Shard> shards, std::size_t at) { return shards.empty() ? Shard{} : shards[at]; }
 
 } // namespace
@@ -43,6 +55,18 @@ PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> ope
     sum.backward_weight += one.backward_weight;
   }
   return sum;
+}
+
+Seconds step_launches(const Problem& problem, std::span<const OperatorId> operators) {
+  const Training& training = problem.training;
+  if (!training.launches.by_tensor) {
+    return Seconds{0};
+  }
+  double tensors = 0;
+  for (const OperatorId op : operators) {
+    tensors += trained_tensors(problem.model.operators[op]);
+  }
+  return training.launches.each * (tensors * training.optimizer->kernels);
 }
 
 std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,

@@ -16,9 +16,20 @@ struct PassLaunches {
   Seconds backward() const { return backward_input + backward_weight; }
 };
 
+/// The parts of a replica's times in which its device computes nothing, since its host has not launched the next
+/// kernel.
+struct HostLate {
+  Seconds forward, backward, step;
+  Seconds ahead; ///< by how much the host has launched a backward before the device has computed it
+};
+
 /// Of operators of the model. `shards`: what a rank has of each; empty: all of each.
 PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators,
                          std::span<const Shard> shards = {});
+
+/// Seconds in which the host launches an optimiser's step over the operators' parameters, tensor by tensor; 0 where the
+/// training has it fused.
+Seconds step_launches(const Problem& problem, std::span<const OperatorId> operators);
 
 /// What each of the operators, in order, takes of a forward, of which the host is a part; `alone` is what its kernels
 /// take, `exchanges` what follows each of them before the next one begins (empty: nothing), in which the host launches

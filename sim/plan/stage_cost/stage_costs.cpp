@@ -34,6 +34,7 @@ struct Sums {
   double overlap = 0;                                  // seconds saved by computing both gradients at the same time
   double again = 0;                                    // forward time of recomputed operators
   std::shared_ptr<const GroupPasses> passes = nullptr; // where a group takes these times
+  HostLate late{};
 };
 
 // Seconds saved by computing both gradients at once; exactly 0 if they run one after the other.
@@ -47,6 +48,7 @@ Sums stage_times(const Problem& problem, const Stage& stage, int type, double sh
   const int streams = stage.streams > 0 ? stage.streams : problem.training.streams;
   const StreamTimes times = stream_times(problem, stage.operators, type, share, streams);
   Sums sums{times.forward, times.backward_input, times.backward_weight, backward_overlap(times)};
+  sums.late = times.late;
   if (stage.recompute == Recompute::full) {
     sums.again = times.forward;
   } else if (stage.recompute == Recompute::selective) {
@@ -62,7 +64,8 @@ Sums group_times(const std::shared_ptr<const GroupPasses>& passes) {
           .weight = passes->backward_weight.value,
           .overlap = std::max(0.0, apart - passes->backward.seconds.value),
           .again = passes->recompute.seconds.value,
-          .passes = passes};
+          .passes = passes,
+          .late = passes->late};
 }
 
 // What falls to a replica of each operator, to an equal share, where replicas that share tokens or experts have unlike
@@ -574,6 +577,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
     cost.teams = teams_of(problem, stage, fold);
   }
   ReplicaTimes known(problem, stage, split);
+  const Seconds launching = step_launches(problem, stage.operators);
   cost.loads = known.loads();
   for (std::size_t at = 0; at < (fold != nullptr ? fold->first.size() : stage.replicas()); ++at) {
     const std::size_t replica = fold != nullptr ? static_cast<std::size_t>(fold->first[at]) : at;
@@ -594,6 +598,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
     for (const DeviceId device : devices) {
       const DeviceType& type = problem.platform.type_of(device);
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
+      const Seconds stepping = optimizer_time(problem.training, steps, type);
+      HostLate late = times.late;
+      late.step = std::max(Seconds{0}, launching - late.ahead - stepping);
       cost.replicas.push_back(
           {.device = device,
            .share = share,
@@ -603,9 +610,10 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
            .overlap = Seconds{times.overlap},
            .recompute = Seconds{times.again},
            .norm = clipping.norm,
-           .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale +
-                        weight_cast_time(problem, stage, split, type) + step_overhead(problem, stage),
+           .optimizer = stepping + late.step + terms + clipping.scale + weight_cast_time(problem, stage, split, type) +
+                        step_overhead(problem, stage),
            .prediction = prediction_time(problem.training, held.parameters, type),
+           .late = late,
            .memory = memory,
            .host = figures == Figures::all ? host_of(problem, device, steps, sharers, by_unit) : nullptr});
     }

@@ -130,13 +130,16 @@ double seconds_side_by_side(const Problem& problem, const StagePart& forward, co
 
 namespace {
 
-// No pass takes less than launching its kernels.
-void bound_by_host(const Problem& problem, std::span<const OperatorId> operators, StreamTimes& times) {
+// No pass takes less than launching its kernels, which take `forward` alone.
+void bound_by_host(const Problem& problem, std::span<const OperatorId> operators, double forward, StreamTimes& times) {
   if (problem.training.launches.each.value == 0) {
     return;
   }
   const PassLaunches launches = launches_of(problem, operators);
   times.forward = std::max(times.forward, launches.forward.value);
+  times.late = {.forward = Seconds{times.forward - forward},
+                .backward = Seconds{std::max(0.0, launches.backward().value - times.backward)},
+                .ahead = Seconds{std::max(0.0, times.backward - launches.backward().value)}};
   const double backward = std::max(times.backward, launches.backward().value);
   if (backward > times.backward) {
     const double factor = times.backward > 0 ? backward / times.backward : 0;
@@ -170,8 +173,9 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
   }
   sums.backward = sums.backward_input + sums.backward_weight;
   if (streams <= 1 || sums.forward + sums.backward == kInfinity) {
+    const double alone = sums.forward;
     sums.forward = forward_in_order(problem, operators, kernels.times());
-    bound_by_host(problem, operators, sums);
+    bound_by_host(problem, operators, alone, sums);
     return sums;
   }
   const double launch = problem.platform.types[type].launch_overhead.value;
@@ -180,7 +184,7 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
   sums.backward_weight = best_seconds(kernels.backward(false, true), streams, launch);
   sums.backward =
       std::min(sums.backward_input + sums.backward_weight, best_seconds(kernels.backward(true, true), streams, launch));
-  bound_by_host(problem, operators, sums);
+  bound_by_host(problem, operators, sums.forward, sums);
   return sums;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "sim/plan/problem.hpp"
+#include "sim/plan/stage_cost/host_launches.hpp"
 
 namespace stagecraft {
 
@@ -13,6 +14,7 @@ struct StreamTimes {
   double forward = 0;
   double backward_input = 0, backward_weight = 0; ///< each alone
   double backward = 0;                            ///< both at once: weight gradients run beside input gradients
+  HostLate late;                                  ///< `backward` of both at once
 };
 
 /// Times of a stage's operators (ascending) on a device type, for a share of the micro-batch. With one stream, kernels

@@ -158,7 +158,8 @@ void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
             .device = replica.device,
             .stage = stage,
             .to_stage = stage,
-            .seconds = cost.optimizer};
+            .seconds = cost.optimizer,
+            .host_late = late_part(cost, TaskKind::optimizer)};
   note_exchange(Pass::optimizer, replica, step);
   replica.optimizer = add(step, 1);
   set_ahead(replica.optimizer, steps_late() ? -1 : 0);

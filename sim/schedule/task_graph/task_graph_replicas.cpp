@@ -154,6 +154,13 @@ void TaskGraphBuilder::note_exchange(std::optional<Pass> pass, const ReplicaTask
   }
 }
 
+double late_part(const ReplicaCost& cost, TaskKind kind) {
+  const auto part = [](Seconds late, Seconds whole) { return late.value > 0 && whole > late ? late / whole : 0; };
+  return kind == TaskKind::forward     ? part(cost.late.forward, cost.forward)
+         : kind == TaskKind::optimizer ? part(cost.late.step, cost.optimizer)
+                                       : part(cost.late.backward, cost.backward());
+}
+
 void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica) {
   const Schedule& schedule = request_.schedule;
   const bool again = !replica.recomputed.empty();
@@ -172,6 +179,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   const auto block = [&](TaskKind kind, Seconds seconds, std::optional<Pass> pass, Bytes acquire, Bytes release) {
     work.kind = kind;
     work.seconds = seconds;
+    work.host_late = late_part(cost, kind);
     work.acquire = acquire;
     work.release = release;
     note_exchange(pass, replica, work);
@@ -191,6 +199,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   if (again) {
     work.kind = TaskKind::recompute;
     work.seconds = cost.recompute;
+    work.host_late = late_part(cost, TaskKind::forward);
     work.acquire = cost.memory.workspace;
     work.release = Bytes{0};
     note_exchange(Pass::recompute, replica, work);

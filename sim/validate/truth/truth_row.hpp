@@ -46,7 +46,9 @@ struct TruthRow {
   double value = 0;                   ///< in SI units; of an epoch's time, that of an iteration
   double power_cap = 0;               ///< W of each device; 0: none is stated
   int accumulated = 0;                ///< samples of a replica in an iteration; 0: not stated
+  std::string data_set;               ///< its name, in lower case; "": none is stated
   int epoch_samples = 0;              ///< samples of its data set; 0: not known
+  std::string optimizer;              ///< its name, in lower case; "": none is stated
   /// What flags.csv beside the table says of this case, by column; "unknown" and empty cells left out.
   std::map<std::string, std::string> flags;
   std::string published;  ///< sizes that the row is silent on and the model's own configuration has; "": none

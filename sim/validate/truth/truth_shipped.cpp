@@ -12,11 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits, up to a version.
-std::string letters_of(std::string_view name) {
+// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits of so many words, in front of versions and remarks.
+std::string letters_of(std::string_view name, int words = 1) {
   std::string letters;
   for (const char c : plain_words(name)) {
-    if (c == ' ') {
+    words -= c == ' ' ? 1 : 0;
+    if (words == 0) {
       break;
     }
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
@@ -24,6 +25,30 @@ std::string letters_of(std::string_view name) {
     }
   }
   return letters;
+}
+
+// The shipped workload of a row's name: that for its data set goes first, as `resnet50-cifar10` of `resnet50` on
+// `cifar10`, then that with most of its first words, as `transformer-xl-base` of "Transformer-XL Base model". "": there
+// is none.
+std::string shipped_name(const TruthRow& row, const fs::path& shipped) {
+  const std::string wanted = letters_of(row.model);
+  const std::vector<std::string> names = shipped_names({.study = {}, .shipped = shipped}, "workloads");
+  constexpr int kWords = 3;
+  std::vector<std::string> tried;
+  if (!row.data_set.empty()) {
+    tried.push_back(wanted + letters_of(row.data_set));
+  }
+  for (int words = kWords; words > 0; --words) {
+    tried.push_back(letters_of(row.model, words));
+  }
+  for (const std::string& letters : tried) {
+    const auto found =
+        std::find_if(names.begin(), names.end(), [&](const std::string& name) { return letters_of(name) == letters; });
+    if (!wanted.empty() && found != names.end()) {
+      return *found;
+    }
+  }
+  return "";
 }
 
 // A sample's shape is one of tokens, which a row may state.
@@ -49,31 +74,28 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& s
   if ((row.sizes.hidden > 0 || row.sizes.layers > 0) && is_decoder(row)) {
     return std::nullopt;
   }
-  const std::string wanted = letters_of(row.model);
-  for (const std::string& name : shipped_names({.study = {}, .shipped = shipped}, "workloads")) {
-    if (wanted.empty() || letters_of(name) != wanted) {
-      continue;
-    }
-    yaml::Node workload = yaml::load(shipped / "workloads" / (name + ".yaml"));
-    ShippedModel model{.images = !reads_tokens(workload)};
-    if (model.images) {
-      model.part.text = "model: " + name + "\n";
-      return model;
-    }
-    const bool binned = reads_bins(row);
-    const std::string stated = std::to_string(binned ? kMeanOfBins : row.sizes.sequence);
-    if (binned) {
-      model.part.assumed.push_back("sequences of " + stated + " tokens in the mean, as bins of 64 have them");
-    }
-    if (row.sizes.sequence > 0) {
-      yaml::set(workload, "input.shape", "[" + stated + "]", row.where);
-    } else {
-      model.part.assumed.emplace_back("sequences as long as the workload's");
-    }
-    model.part.text = "model:\n  workload: " + yaml::flow_text(workload) + "\n";
+  const std::string name = shipped_name(row, shipped);
+  if (name.empty()) {
+    return std::nullopt;
+  }
+  yaml::Node workload = yaml::load(shipped / "workloads" / (name + ".yaml"));
+  ShippedModel model{.images = !reads_tokens(workload)};
+  if (model.images) {
+    model.part.text = "model: " + name + "\n";
     return model;
   }
-  return std::nullopt;
+  const bool binned = reads_bins(row);
+  const std::string stated = std::to_string(binned ? kMeanOfBins : row.sizes.sequence);
+  if (binned) {
+    model.part.assumed.push_back("sequences of " + stated + " tokens in the mean, as bins of 64 have them");
+  }
+  if (row.sizes.sequence > 0) {
+    yaml::set(workload, "input.shape", "[" + stated + "]", row.where);
+  } else {
+    model.part.assumed.emplace_back("sequences as long as the workload's");
+  }
+  model.part.text = "model:\n  workload: " + yaml::flow_text(workload) + "\n";
+  return model;
 }
 
 } // namespace stagecraft

@@ -37,6 +37,8 @@ constexpr std::array kFrameworks = {
     TruthFramework{"megatron-bridge", "Megatron-Bridge", {"megatron-bridge", "mlperf"}, true},
     TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true},
     TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "simumax"}, true},
+    TruthFramework{
+        "pytorch-2021", "PyTorch of 2021, one operator after another", {"zeus", "languagemodeling/transformer-xl"}},
     TruthFramework{"pytorch", "PyTorch, one operator after another"},
 };
 
@@ -50,10 +52,10 @@ public:
   std::variant<StudyPart, Infeasible> write() {
     line("training:");
     line("  framework: " + std::string(framework_.name));
-    line(std::string("  optimizer: ") + (images_ ? "momentum" : "adam"));
     write_image_layout();
-    for (const auto step : {&TrainingText::write_precision, &TrainingText::write_flags, &TrainingText::write_recompute,
-                            &TrainingText::write_degrees, &TrainingText::write_batch, &TrainingText::write_schedule}) {
+    for (const auto step : {&TrainingText::write_optimizer, &TrainingText::write_precision, &TrainingText::write_flags,
+                            &TrainingText::write_recompute, &TrainingText::write_degrees, &TrainingText::write_batch,
+                            &TrainingText::write_schedule}) {
       if (std::string reason = (this->*step)(); !reason.empty()) {
         return Infeasible{std::move(reason)};
       }
@@ -64,6 +66,24 @@ public:
 private:
   void line(const std::string& text) { text_ += text + "\n"; }
   void assume(const std::string& what) { assumed_.push_back(what); }
+
+  // Optimisers by the states that each keeps of a weight.
+  std::string write_optimizer() {
+    struct Name {
+      std::string_view theirs, ours;
+    };
+    constexpr std::array kNames = {Name{"", ""},         Name{"adam", "adam"},     Name{"adamw", "adam"},
+                                   Name{"lamb", "adam"}, Name{"adadelta", "adam"}, Name{"momentum", "momentum"},
+                                   Name{"sgd", "sgd"}};
+    const auto known = std::find_if(kNames.begin(), kNames.end(),
+                                    [&](const Name& one) { return one.theirs == plain_words(row_.optimizer); });
+    if (known == kNames.end()) {
+      return "the optimizer '" + excerpt(row_.optimizer) + "' is not modelled";
+    }
+    const std::string usual = images_ ? "momentum" : "adam";
+    line("  optimizer: " + (known->ours.empty() ? usual : std::string(known->ours)));
+    return "";
+  }
 
   std::string write_precision() {
     const std::string words = plain_words(row_.precision);

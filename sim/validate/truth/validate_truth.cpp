@@ -191,6 +191,18 @@ bool tells_whether_it_fits(const TruthRow& row, const fs::path& shipped) {
   return (kind == FigureKind::verdict || (ran && whole)) && !leaves_memory_open(row, shipped);
 }
 
+// The clocks of shipped device types under a cap (power.clocks in platforms/devices) were fitted to how much slower
+// this model is under its limits than under the highest.
+constexpr std::string_view kClocksRestOn = "shufflenetv2";
+
+// The highest power limit that a table states of a device, by both.
+using HighestCaps = std::map<std::pair<std::string, std::string>, double>;
+
+bool rests_on_clocks(const TruthRow& row, const HighestCaps& highest) {
+  return row.power_cap > 0 && plain_words(row.model).starts_with(kClocksRestOn) &&
+         row.power_cap < highest.at({row.set, row.gpu});
+}
+
 // The study of each row that has one, to be looked at and run alone.
 void write_studies(const AskedRows& asked, const fs::path& folder) {
   fs::create_directories(folder);
@@ -210,7 +222,7 @@ struct ScoredRows {
 
 // Fills rows, those of models that constants rest on, verdicts, and what is not predicted, of a validation.
 ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>& predictions, const fs::path& shipped,
-                      Validation& validation) {
+                      const HighestCaps& highest, Validation& validation) {
   const std::vector<CalibratedModel> calibrated = calibrated_models(shipped);
   ScoredRows scored;
   std::set<std::size_t> judged; // studies whose runs are known to have fitted or not
@@ -229,7 +241,8 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
     if (kind == FigureKind::verdict) {
       continue;
     }
-    const bool is_scored = !rests_on_speed(kind) || !is_calibrated(one.row, calibrated);
+    const bool fitted = is_calibrated(one.row, calibrated) || rests_on_clocks(one.row, highest);
+    const bool is_scored = !rests_on_speed(kind) || !fitted;
     (is_scored ? validation.rows : validation.calibration).push_back(predicted_row(one, predictions));
     if (is_scored) {
       scored.rows.push_back(&one);
@@ -249,9 +262,12 @@ bool is_truth(const fs::path& path) { return !tables_at(path).empty(); }
 Validation validate_truth(const fs::path& path, const ValidateOptions& options) {
   Validation validation{.source = "tables of measured runs"};
   std::vector<TruthRow> rows;
+  HighestCaps highest;
   for (const fs::path& file : tables_at(path)) {
     validation.inputs.push_back(file.string());
     for (TruthRow& row : read_truth(file)) {
+      double& cap = highest[{row.set, row.gpu}];
+      cap = std::max(cap, row.power_cap);
       if (passes(row, options.filters)) {
         rows.push_back(std::move(row));
       }
@@ -262,7 +278,7 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
     write_studies(asked, options.studies);
   }
   const std::vector<TruthPrediction> predictions = predict_studies(asked.studies, options);
-  const ScoredRows scored = score_rows(asked, predictions, options.shipped, validation);
+  const ScoredRows scored = score_rows(asked, predictions, options.shipped, highest, validation);
   const bool without_recipes = std::any_of(options.settings.begin(), options.settings.end(), [](const Setting& one) {
     return one.key == "training.framework" && one.value == kNoFramework;
   });

@@ -64,6 +64,10 @@ private:
   void write_block(const DecoderLayer& layer) {
     text_.line("  - name: " + block_of(layer) + "\n    layers:");
     text_.layer("norm1", d_.norm);
+    if (layer.part != DecoderPart::both) {
+      text_.layer("add1", "add", "inputs: [$input, " + write_part(layer) + "]");
+      return;
+    }
     if (d_.latent.key_value_rank > 0) {
       write_latent_attention();
     } else {
@@ -75,12 +79,51 @@ private:
       text_.layer("add1", "add", "inputs: [$input, " + attention_ + "]");
     }
     text_.layer("norm2", d_.norm, d_.parallel ? "inputs: [$input]" : "");
+    norm_ = "norm2";
     std::string terms = layer.sparse ? write_experts() : write_feed_forward();
     if (d_.parallel) {
       text_.layer("add", "add", "inputs: [$input, " + attention_ + ", " + terms + "]");
     } else {
       text_.layer("add2", "add", "inputs: [add1, " + terms + "]");
     }
+  }
+
+  // A part that is a layer by itself. Returns what the layer adds to its input.
+  std::string write_part(const DecoderLayer& layer) {
+    norm_ = "norm1";
+    if (layer.part == DecoderPart::feed_forward) {
+      return layer.sparse ? write_experts() : write_feed_forward();
+    }
+    if (layer.part == DecoderPart::state_space) {
+      write_state_space();
+    } else {
+      write_attention(layer);
+      text_.linear("projection", d_.hidden, d_.projection_bias);
+    }
+    return end_branch("projection", "drop1");
+  }
+
+  // Mamba-2's one product before the state space is written as four, of the same weights.
+  void write_state_space() {
+    const DecoderStateSpace& s = d_.state_space;
+    const int inner = s.heads * s.head_width;
+    const auto convolved = [&](const std::string& name, int features) {
+      text_.linear(name, features, s.bias, "inputs: [norm1]");
+      text_.layer(name + "_convolved", "short_convolution",
+                  "taps: " + std::to_string(s.taps) + ", bias: " + text_of(s.convolution_bias));
+      text_.layer(name + "_silu", "silu");
+    };
+    text_.linear("gate", inner, s.bias);
+    text_.layer("gate_silu", "silu");
+    text_.linear("steps", s.heads, s.bias, "inputs: [norm1]");
+    convolved("vectors", 2 * s.groups * s.state);
+    convolved("values", inner);
+    text_.layer("state_space", "state_space",
+                "inputs: [values_silu, vectors_silu, steps], heads: " + std::to_string(s.heads) +
+                    ", groups: " + std::to_string(s.groups) + ", chunk: " + std::to_string(s.chunk));
+    text_.layer("gated", "mul", "inputs: [state_space, gate_silu]");
+    text_.layer("gated_norm", d_.norm);
+    text_.linear("projection", d_.hidden, s.bias);
   }
 
   // Layers that follow one another and are alike are one use of their block.
@@ -153,7 +196,7 @@ private:
     return end_branch("contract", "drop2");
   }
 
-  // A mixture of gated experts. Returns what the layer adds to its input.
+  // A mixture of experts. Returns what the layer adds to its input.
   std::string write_experts() {
     const DecoderExperts& e = d_.experts;
     const std::string experts = "experts: " + std::to_string(e.count);
@@ -166,9 +209,13 @@ private:
         e.groups == 1 ? "" : ", groups: " + std::to_string(e.groups) + ", top_groups: " + std::to_string(e.top_groups);
     text_.layer("router", "router",
                 experts + ", top: " + std::to_string(e.top) + groups + ", bias: " + text_of(e.router_bias));
-    text_.layer("dispatch", "dispatch", "inputs: [norm2, router]");
-    product("expand", "dispatch", 2 * e.intermediate);
-    text_.layer("gate", "gated", "inputs: [expand, router], activation: " + d_.activation);
+    text_.layer("dispatch", "dispatch", "inputs: [" + norm_ + ", router]");
+    product("expand", "dispatch", (d_.gated ? 2 : 1) * e.intermediate);
+    if (d_.gated) {
+      text_.layer("gate", "gated", "inputs: [expand, router], activation: " + d_.activation);
+    } else {
+      text_.layer("gate", d_.activation);
+    }
     product("contract", "gate", d_.hidden);
     text_.layer("combine", "combine", "inputs: [contract, router]");
     return "combine" + (e.shared > 0 ? ", " + write_shared_expert() : "");
@@ -176,13 +223,13 @@ private:
 
   std::string write_shared_expert() {
     const DecoderExperts& e = d_.experts;
-    text_.linear("shared_expand", 2 * e.shared, d_.mlp_bias, "inputs: [norm2]");
-    text_.layer("shared_gate", "gated", "activation: " + d_.activation);
+    text_.linear("shared_expand", (d_.gated ? 2 : 1) * e.shared, d_.mlp_bias, "inputs: [" + norm_ + "]");
+    text_.layer("shared_gate", d_.gated ? "gated" : d_.activation, d_.gated ? "activation: " + d_.activation : "");
     text_.linear("shared_contract", d_.hidden, d_.mlp_bias);
     if (!e.shared_gate) {
       return "shared_contract";
     }
-    text_.linear("share", 1, false, "inputs: [norm2]");
+    text_.linear("share", 1, false, "inputs: [" + norm_ + "]");
     text_.layer("share_sigmoid", "sigmoid");
     text_.layer("shared", "mul", "inputs: [shared_contract, share_sigmoid]");
     return "shared";
@@ -192,6 +239,7 @@ private:
   WorkloadText text_;
   std::vector<DecoderLayer> forms_; ///< those that have a block, in its order
   std::string attention_;           ///< the layer that ends the branch of attention
+  std::string norm_;                ///< the norm that the feed-forward part reads
 };
 
 } // namespace

@@ -7,10 +7,14 @@
 
 namespace stagecraft {
 
+/// What a layer of a decoder has: attention and then a feed-forward part, each behind a norm, or one part alone.
+enum class DecoderPart { both, attention, feed_forward, state_space };
+
 /// What may differ between the layers of a decoder.
 struct DecoderLayer {
   int window = 0;      ///< keys that a query sees; 0: all before it
   bool sparse = false; ///< a mixture of experts in place of the feed-forward part
+  DecoderPart part = DecoderPart::both;
   bool operator==(const DecoderLayer&) const = default;
 };
 
@@ -31,7 +35,13 @@ struct DecoderLatent {
   int without_rotary = 0, rotary = 0, value = 0; ///< of a head
 };
 
-/// A decoder-only transformer.
+/// A state space as Mamba-2 has it (Dao and Gu 2024); 0 heads: there is none.
+struct DecoderStateSpace {
+  int heads = 0, head_width = 0, state = 0, groups = 1, taps = 0, chunk = 0;
+  bool bias = false, convolution_bias = true; ///< of its products, and of its filters
+};
+
+/// A decoder-only transformer, or a hybrid with state spaces.
 struct Decoder {
   int hidden = 0, intermediate = 0, vocabulary = 0, sequence = 0;
   int heads = 0, key_value_heads = 0, head_width = 0;
@@ -40,6 +50,7 @@ struct Decoder {
   std::vector<DecoderLayer> layers;
   DecoderExperts experts;
   DecoderLatent latent;
+  DecoderStateSpace state_space;
   std::string norm = "rms_norm", activation = "silu";
   bool gated = true, query_key_norm = false, sinks = false;
   bool qkv_bias = false, projection_bias = false, mlp_bias = false;

@@ -17,6 +17,7 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "attention_dropout",
                                           "attention_probs_dropout_prob",
                                           "attn_pdrop",
+                                          "auto_map",
                                           "aux_loss_alpha",
                                           "begin_suppress_tokens",
                                           "bos_token_id",
@@ -35,9 +36,12 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "label2id",
                                           "layer_norm_eps",
                                           "layer_norm_epsilon",
+                                          "mamba_ssm_cache_dtype",
                                           "n_ctx",
                                           "n_group",
+                                          "norm_eps",
                                           "norm_topk_prob",
+                                          "num_logits_to_keep",
                                           "original_max_position_embeddings",
                                           "output_past",
                                           "output_router_logits",
@@ -47,6 +51,8 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "pretraining_tp",
                                           "relative_attention_max_distance",
                                           "reorder_and_upcast_attn",
+                                          "rescale_prenorm_residual",
+                                          "residual_in_fp32",
                                           "rms_norm_eps",
                                           "rope_parameters",
                                           "rope_scaling",
@@ -66,12 +72,17 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "summary_use_proj",
                                           "swiglu_limit",
                                           "task_specific_params",
+                                          "time_step_floor",
+                                          "time_step_limit",
+                                          "time_step_max",
+                                          "time_step_min",
                                           "topk_group",
                                           "topk_method",
                                           "torch_dtype",
                                           "transformers_version",
                                           "use_bfloat16",
-                                          "use_cache"};
+                                          "use_cache",
+                                          "use_mamba_kernels"};
 
 struct NamedLack {
   std::string_view name, lack;
@@ -94,7 +105,7 @@ struct Activation {
 constexpr std::array kActivations = {
     Activation{"silu", "silu"},          Activation{"swish", "silu"},          Activation{"gelu", "gelu"},
     Activation{"gelu_new", "gelu_tanh"}, Activation{"gelu_fast", "gelu_tanh"}, Activation{"gelu_pytorch_tanh", "gelu"},
-    Activation{"relu", "relu"},
+    Activation{"relu", "relu"},          Activation{"relu2", "relu"}, // its square is one kernel with it
 };
 
 } // namespace

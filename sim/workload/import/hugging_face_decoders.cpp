@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/base/named_table.hpp"
@@ -309,6 +310,76 @@ void read_gpt2(Config& config, Decoder& d) {
   d.dropout = config.drops("resid_pdrop", 0.1);
   d.embedding_dropout = config.drops("embd_pdrop", 0.1);
 }
+// A text with a letter for each layer: M a state space, * attention, - a feed-forward part, E a mixture of experts.
+void read_pattern(Config& config, Decoder& d) {
+  const std::string key = "hybrid_override_pattern";
+  if (config.given(key) == nullptr) {
+    throw config.error("", "missing key '" + key + "'; allowed: a text with M, *, - or E for each layer");
+  }
+  const std::string pattern = config.text(key, "");
+  if (pattern.size() != d.layers.size()) {
+    throw config.error(key, "has " + std::to_string(pattern.size()) + " letters; allowed: one for each of the " +
+                                std::to_string(d.layers.size()) + " layers");
+  }
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char letter = pattern[i];
+    if (std::string_view("M*-E").find(letter) == std::string_view::npos) {
+      throw config.error(key, "has '" + excerpt(on_one_line(std::string(1, letter))) + "'; allowed: M, *, - and E");
+    }
+    d.layers[i] = {.sparse = letter == 'E',
+                   .part = letter == 'M'   ? DecoderPart::state_space
+                           : letter == '*' ? DecoderPart::attention
+                                           : DecoderPart::feed_forward};
+  }
+}
+
+void read_state_space(Config& config, Decoder& d) {
+  constexpr int kHeads = 128, kWidth = 64, kState = 128, kGroups = 8, kTaps = 4, kChunk = 256, kMostTaps = 256;
+  DecoderStateSpace& s = d.state_space;
+  s.heads = config.size("mamba_num_heads", kMostHeads, kHeads);
+  s.head_width = config.size("mamba_head_dim", kMostHeadWidth, kWidth);
+  s.state = config.size("ssm_state_size", kMostHeadWidth, kState);
+  s.groups = config.size("n_groups", s.heads, kGroups);
+  s.taps = config.size("conv_kernel", kMostTaps, kTaps);
+  s.chunk = config.size("chunk_size", kMostSequence, kChunk);
+  s.bias = config.flag("mamba_proj_bias", false);
+  s.convolution_bias = config.flag("use_conv_bias", true);
+  config.given("expand"); // what heads and their width make
+  if (const std::string activation = config.activation("mamba_hidden_act", "silu", false); activation != "silu") {
+    throw config.error("mamba_hidden_act", "is '" + activation + "'; allowed: silu");
+  }
+  if (s.heads % s.groups != 0) {
+    throw config.error("n_groups", std::to_string(s.groups) + " does not divide the " + std::to_string(s.heads) +
+                                       " heads of a state space; allowed: a divisor");
+  }
+}
+
+// Nemotron-H and what follows it (NVIDIA 2025): hybrids without positions, squared ReLU without a gate.
+void read_nemotron_h(Config& config, Decoder& d) {
+  constexpr int kHeadWidth = 128, kTop = 2, kInside = 7688, kShared = 7688;
+  d.gated = false;
+  d.rotary = 0;
+  read_sizes(config, d);
+  read_heads(config, d, kHeadWidth, false);
+  d.activation = config.activation("mlp_hidden_act", "relu2", true);
+  read_attention_bias(config, d);
+  d.mlp_bias = config.flag("mlp_bias", false);
+  d.tied = config.flag("tie_word_embeddings", false);
+  read_pattern(config, d);
+  read_state_space(config, d);
+  d.dropout = config.drops("hidden_dropout", 0);
+  config.given("n_shared_experts");      // one, of a size of its own
+  config.given("partial_rotary_factor"); // no head turns, whatever it says
+  if (std::any_of(d.layers.begin(), d.layers.end(), [](const DecoderLayer& layer) { return layer.sparse; })) {
+    config.size("n_routed_experts", kMostExperts);
+    read_experts(config, d, "n_routed_experts", 1, kTop);
+    read_expert_groups(config, d, 1, 1);
+    d.experts.intermediate = config.size("moe_intermediate_size", kMostIntermediate, kInside);
+    d.experts.shared = config.size("moe_shared_expert_intermediate_size", kMostIntermediate, kShared);
+    d.experts.router_bias = true;
+  }
+}
+
 // Names of keys in which families differ.
 struct Names {
   const char* hidden = "hidden_size";
@@ -347,6 +418,7 @@ Written write(Config& config, std::string_view /*architecture*/, const ImportOpt
 
 constexpr std::string_view kLocalExperts[] = {"num_local_experts", "quantization_config"};
 constexpr std::string_view kExperts[] = {"num_experts"};
+constexpr std::string_view kRoutedExperts[] = {"n_routed_experts"};
 constexpr std::string_view kDeepSeek[] = {"n_routed_experts", "kv_lora_rank", "quantization_config"};
 
 constexpr std::array kDecoders = {
@@ -360,6 +432,7 @@ constexpr std::array kDecoders = {
     Family{"gpt_oss", {"GptOssForCausalLM"}, write<read_gpt_oss>, kLocalExperts},
     Family{"deepseek_v2", {"DeepseekV2ForCausalLM"}, write<read_deepseek>, kDeepSeek},
     Family{"deepseek_v3", {"DeepseekV3ForCausalLM"}, write<read_deepseek_v3>, kDeepSeek},
+    Family{"nemotron_h", {"NemotronHForCausalLM"}, write<read_nemotron_h>, kRoutedExperts},
     Family{"gemma", {"GemmaForCausalLM"}, write<read_gemma>},
     Family{"phi3", {"Phi3ForCausalLM"}, write<read_phi3>},
     Family{"gpt2", {"GPT2LMHeadModel"}, write<read_gpt2, kGpt2>},

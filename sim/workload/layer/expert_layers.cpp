@@ -59,7 +59,7 @@ std::int64_t expert_rows(const Layer& layer, std::int64_t tokens, std::int64_t t
   if (layer.capacity <= 0) {
     return tokens * top;
   }
-  const double most = std::ceil(layer.capacity * all / layer.experts);
+  const double most = std::ceil(layer.capacity * all / layer.experts * (1 - 1e-12));
   if (layer.padded) {
     return static_cast<std::int64_t>(most * layer.experts);
   }
@@ -129,6 +129,10 @@ Shape dispatch_shape(Layer& layer) {
   if (choices.front() != layer.inputs.front().front()) {
     refuse(layer, "the inputs have " + std::to_string(layer.inputs.front().front()) + " tokens and choices for " +
                       std::to_string(choices.front()) + "; allowed: as many");
+  }
+  if (layer.rows > 0) {
+    const double share = static_cast<double>(choices.front() * choices.back()) / layer.experts;
+    layer.capacity = layer.rows / share;
   }
   if (layer.capacity > 0 && choices.back() > layer.experts) {
     refuse(layer, "each token goes to " + std::to_string(choices.back()) + " of " + std::to_string(layer.experts) +

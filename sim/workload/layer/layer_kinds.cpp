@@ -191,11 +191,18 @@ void read_router(yaml::Map& map, Layer& layer) {
 
 void read_dispatch(yaml::Map& map, Layer& layer) {
   layer.skew = map.number("skew", kExpertSkew, 0);
-  if (!map.has("capacity")) {
+  if (!map.has("capacity") && !map.has("rows")) {
     return;
   }
+  if (map.has("capacity") && map.has("rows")) {
+    throw InputError(map.where("rows"), "rows beside a capacity; allowed: one of them");
+  }
   constexpr yaml::Range kCapacity{1e-3, 1e5, true, "0.001 to 100000"};
-  layer.capacity = map.number("capacity", kCapacity);
+  if (map.has("rows")) {
+    layer.rows = map.integer("rows", 1, kLargestSize);
+  } else {
+    layer.capacity = map.number("capacity", kCapacity);
+  }
   layer.experts = map.integer("experts", 1, kMostExperts);
   layer.padded = map.boolean("padded", false);
 }

@@ -29,13 +29,15 @@ struct OptimizerRow {
   std::string_view name, help;
   double states; ///< optimiser states per parameter (fp32), beside weight and gradient
   double work;   ///< floating-point operations of a step per parameter; a root and a division count as one each
+  int kernels;   ///< of a step that goes tensor by tensor, for each: docs/model.md, "Steps tensor by tensor"
 };
 
 /// Optimisers. Memory per parameter, fp32: weight 4 + gradient 4 + 4*states bytes; in fp16/bf16: weight 2 + gradient 2
 /// + fp32 master weight 4 + 4*states bytes (Adam: 16 bytes, as in mixed-precision practice).
 inline constexpr std::array kOptimizers = {
-    OptimizerRow{"sgd", "plain stochastic gradient descent", 0, 2}, OptimizerRow{"momentum", "SGD with momentum", 1, 4},
-    OptimizerRow{"adam", "Adam and AdamW", 2, 15}, // 3 and 4 for the moments, 6 for the update, 2 for weight decay
+    OptimizerRow{"sgd", "plain stochastic gradient descent", 0, 2, 3},
+    OptimizerRow{"momentum", "SGD with momentum", 1, 4, 5},
+    OptimizerRow{"adam", "Adam and AdamW", 2, 15, 10}, // 3 and 4 for the moments, 6 the update, 2 for weight decay
 };
 
 struct RecomputeRow {
@@ -177,6 +179,7 @@ struct HostLaunches {
   /// The product of a mixture is as many as a rank has experts, each with casts of its own. A loop outside of the
   /// framework launches these, one kernel for each that is counted.
   bool by_expert = false;
+  bool by_tensor = false; ///< the optimiser's kernels, for each tensor of parameters; else the host never delays a step
   std::vector<std::string> captured{}; ///< names in kCapturedModules, whose kernels are captured graphs
   bool operator==(const HostLaunches&) const = default;
 };
