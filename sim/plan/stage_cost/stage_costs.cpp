@@ -600,7 +600,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
       const Seconds stepping = optimizer_time(problem.training, steps, type);
       HostLate late = times.late;
-      late.step = std::max(Seconds{0}, launching - late.ahead - stepping);
+      late.step = std::max(Seconds{0}, launching - late.ahead - stepping) + step_overhead(problem, stage);
       cost.replicas.push_back(
           {.device = device,
            .share = share,
@@ -610,8 +610,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
            .overlap = Seconds{times.overlap},
            .recompute = Seconds{times.again},
            .norm = clipping.norm,
-           .optimizer = stepping + late.step + terms + clipping.scale + weight_cast_time(problem, stage, split, type) +
-                        step_overhead(problem, stage),
+           .optimizer = stepping + late.step + terms + clipping.scale + weight_cast_time(problem, stage, split, type),
            .prediction = prediction_time(problem.training, held.parameters, type),
            .late = late,
            .memory = memory,

@@ -48,6 +48,7 @@ struct TruthRow {
   int accumulated = 0;                ///< samples of a replica in an iteration; 0: not stated
   std::string data_set;               ///< its name, in lower case; "": none is stated
   int epoch_samples = 0;              ///< samples of its data set; 0: not known
+  double epoch_host_seconds = 0;      ///< in which the host prepares an epoch and the devices wait
   std::string optimizer;              ///< its name, in lower case; "": none is stated
   /// What flags.csv beside the table says of this case, by column; "unknown" and empty cells left out.
   std::map<std::string, std::string> flags;
