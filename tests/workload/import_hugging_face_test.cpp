@@ -171,6 +171,61 @@ TEST_CASE("each family has the parameters of a published model", "[workload][hug
       "num_attention_heads": 64, "num_hidden_layers": 44, "vocab_size": 50432, "rotary_pct": 0.25})")) == 20554567680);
 }
 
+// Numbers of parameters as transformers counts them, a tied table once. Sizes are those of the published files.
+TEST_CASE("families since Llama have the parameters of a published model", "[workload][hugging-face]") {
+  const auto parameters = [](const char* config) { return parameters_of(Json::parse(config)); };
+  // Gemma 2 2B: 256000 h + 26 (2 h (2048 + 1024) + 3 * 9216 h + 4 h) + h, h = 2304
+  CHECK(parameters(R"({"model_type": "gemma2", "hidden_size": 2304, "intermediate_size": 9216, "head_dim": 256,
+      "num_attention_heads": 8, "num_key_value_heads": 4, "num_hidden_layers": 26, "vocab_size": 256000,
+      "max_position_embeddings": 8192})") == 2614341888);
+  // Gemma 3 1B: 262144 h + 26 (2 h (1024 + 256) + 3 * 6912 h + 4 h + 2 * 256) + h, h = 1152
+  CHECK(parameters(R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912, "head_dim": 256,
+      "num_attention_heads": 4, "num_key_value_heads": 1, "num_hidden_layers": 26, "vocab_size": 262144,
+      "sliding_window": 512, "max_position_embeddings": 32768})") == 999885952);
+  // SmolLM3 3B: 128256 h + 36 (2 h (h + 512) + 3 * 11008 h + 2 h) + h, h = 2048
+  CHECK(parameters(R"({"model_type": "smollm3", "hidden_size": 2048, "intermediate_size": 11008,
+      "num_attention_heads": 16, "num_key_value_heads": 4, "num_hidden_layers": 36, "vocab_size": 128256,
+      "max_position_embeddings": 65536})") == 3075098624);
+  // OPT 125M: (50272 + 2050) h + 12 (12 h^2 + 13 h) + 2 h, h = 768
+  CHECK(parameters(R"({"model_type": "opt", "hidden_size": 768, "ffn_dim": 3072, "num_attention_heads": 12,
+      "num_hidden_layers": 12, "vocab_size": 50272, "max_position_embeddings": 2048})") == 125239296);
+  // Phi-2: 51200 (2 h + 1) + 32 (12 h^2 + 11 h) + 2 h, h = 2560
+  CHECK(parameters(R"({"model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "num_attention_heads": 32,
+      "num_hidden_layers": 32, "vocab_size": 51200, "partial_rotary_factor": 0.4,
+      "max_position_embeddings": 2048})") == 2779683840);
+  // Falcon 7B: 65024 h + 32 (2 h^2 + 2 * 64 h + 8 h^2 + 2 h) + 2 h, h = 4544: one key and value head, one norm
+  CHECK(parameters(R"({"model_type": "falcon", "hidden_size": 4544, "num_attention_heads": 71, "num_hidden_layers": 32,
+      "vocab_size": 65024, "max_position_embeddings": 2048})") == 6921720704);
+  // Falcon 40B: 65024 h + 60 (2 h^2 + 2 * 512 h + 8 h^2 + 4 h) + 2 h, h = 8192: eight of them, a norm for each part
+  CHECK(parameters(R"({"model_type": "falcon", "hidden_size": 8192, "num_attention_heads": 128, "num_kv_heads": 8,
+      "num_hidden_layers": 60, "vocab_size": 65024, "new_decoder_architecture": true,
+      "max_position_embeddings": 2048})") == 41303293952);
+  // StarCoder2 7B: 49152 h + 32 (2 h^2 + 2 * 512 h + 8 h^2 + 2 h + 2 * 512 + 5 h + 4 h) + 2 h, h = 4608
+  CHECK(parameters(R"({"model_type": "starcoder2", "hidden_size": 4608, "intermediate_size": 18432,
+      "num_attention_heads": 36, "num_key_value_heads": 4, "num_hidden_layers": 32, "vocab_size": 49152,
+      "hidden_act": "gelu_pytorch_tanh", "max_position_embeddings": 16384})") == 7173923840);
+  // StableLM 3B: 2 * 50304 h + 32 (4 h^2 + 3 * 6912 h + 4 h) + 2 h, h = 2560
+  CHECK(parameters(R"({"model_type": "stablelm", "hidden_size": 2560, "intermediate_size": 6912,
+      "num_attention_heads": 32, "num_key_value_heads": 32, "num_hidden_layers": 32, "vocab_size": 50304,
+      "max_position_embeddings": 4096})") == 2795443200);
+  // Kimi K2: 2 * 163840 h + 61 layers of latent attention, a dense one first, then 384 experts and a shared one
+  const double h = 7168, attention = h * 1536 + 1536 + 1536 * 64 * 192 + h * 576 + 512 + 512 * 64 * 256 + 64 * 128 * h;
+  CHECK(parameters(R"({"model_type": "kimi_k2", "hidden_size": 7168, "intermediate_size": 18432,
+      "moe_intermediate_size": 2048, "num_attention_heads": 64, "num_hidden_layers": 61, "n_routed_experts": 384,
+      "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
+      "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+      "vocab_size": 163840, "max_position_embeddings": 131072})") ==
+        2 * 163840 * h + 61 * (attention + 2 * h) + 3 * 18432 * h + 60 * (385 * 3 * 2048 * h + 384 * h + 384) + h);
+  // GLM-4.5 Air without the layer that predicts further: biases of queries, keys and values
+  const double g = 4096, grouped = g * (96 + 16) * 128 + (96 + 16) * 128 + 96 * 128 * g;
+  CHECK(parameters(R"({"model_type": "glm4_moe", "hidden_size": 4096, "intermediate_size": 10944,
+      "moe_intermediate_size": 1408, "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128,
+      "num_hidden_layers": 46, "n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 8,
+      "first_k_dense_replace": 1, "attention_bias": true, "vocab_size": 151552,
+      "max_position_embeddings": 131072})") ==
+        2 * 151552 * g + 46 * (grouped + 2 * g) + 3 * 10944 * g + 45 * (129 * 3 * 1408 * g + 128 * g + 128) + g);
+}
+
 const Json kSmall = Json::parse(R"({"model_type": "llama", "hidden_size": 16, "intermediate_size": 24,
     "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "vocab_size": 10,
     "max_position_embeddings": 8})");
@@ -202,6 +257,57 @@ TEST_CASE("GPT-NeoX adds both parts to the layer's input and turns a quarter of 
   CHECK(test::find_operator(other, "layer.0.add2").forward.flops == Flops{8 * 32});
   CHECK(test::find_operator(other, "layer.0.drop2").kind == KernelKind::elementwise);
   CHECK(test::find_operator(other, "layer.0.rotary").forward.flops == Flops{3 * 8 * (4 + 4) * 4});
+}
+
+TEST_CASE("Gemma 2 has a norm behind each part, and a window in every other layer", "[workload][hugging-face]") {
+  const ModelGraph model = read(small({{"model_type", "gemma2"}, {"head_dim", 4}, {"sliding_window", 3}}));
+  const auto index = [&](const std::string& name) {
+    return static_cast<OperatorId>(&test::find_operator(model, name) - model.operators.data());
+  };
+  CHECK(model.predecessors[index("layer.1.attention_norm")] == std::vector{index("layer.1.projection")});
+  CHECK(model.predecessors[index("layer.1.add1")] ==
+        std::vector{index("layer.0.add2"), index("layer.1.attention_norm")});
+  CHECK(model.predecessors[index("layer.1.add2")] ==
+        std::vector{index("layer.1.add1"), index("layer.1.feed_forward_norm")});
+  // Of 8 queries each sees all before it, 36 pairs, or three keys at most, 1 + 2 + 6 * 3; 64 FLOPs a pair as below.
+  CHECK(test::find_operator(model, "layer.0.attention").forward.flops.value == 64 * 21);
+  CHECK(test::find_operator(model, "layer.1.attention").forward.flops.value == 64 * 36);
+}
+
+TEST_CASE("both parts of Phi read one norm, and its head has a bias", "[workload][hugging-face]") {
+  const ModelGraph model = read(small({{"model_type", "phi"}, {"partial_rotary_factor", 0.5}}));
+  const auto index = [&](const std::string& name) {
+    return static_cast<OperatorId>(&test::find_operator(model, name) - model.operators.data());
+  };
+  CHECK(model.predecessors[index("layer.0.qkv")] == std::vector{index("layer.0.norm1")});
+  CHECK(model.predecessors[index("layer.0.expand")] == std::vector{index("layer.0.norm1")});
+  CHECK(test::find_operator(model, "head").parameters == 10 * 16 + 10);
+}
+
+TEST_CASE("every fourth layer of SmolLM3 has no positions, or those that the file lists", "[workload][hugging-face]") {
+  const auto turning = [](const Json& changes) {
+    Json config = small({{"model_type", "smollm3"}, {"num_hidden_layers", 4}});
+    config.update(changes);
+    const ModelGraph model = read(config);
+    std::string layers;
+    for (const Operator& op : model.operators) {
+      layers += op.name.ends_with(".rotary") ? op.name.substr(6, 1) : "";
+    }
+    return layers;
+  };
+  CHECK(turning(Json::object()) == "012");
+  CHECK(turning({{"no_rope_layers", {0, 1, 0, 1}}}) == "13");
+  CHECK_THAT(test::error_of([&] { turning({{"no_rope_layers", {1, 2, 0, 1}}}); }), Catch::Contains("0 or 1"));
+}
+
+TEST_CASE("what a family has that is not modelled is refused where its file says it", "[workload][hugging-face]") {
+  const auto error = [](const Json& changes) { return test::error_of([&] { read(small(changes)); }); };
+  CHECK_THAT(error({{"model_type", "falcon"}, {"alibi", true}}), Catch::Contains("biases of attention by distance"));
+  CHECK_THAT(error({{"model_type", "phi"}, {"qk_layernorm", true}}), Catch::Contains("norms of queries and keys"));
+  CHECK_THAT(error({{"model_type", "opt"}, {"ffn_dim", 32}, {"do_layer_norm_before", false}}),
+             Catch::Contains("norms stand behind both parts"));
+  CHECK_THAT(error({{"model_type", "opt"}, {"ffn_dim", 32}, {"word_embed_proj_dim", 8}}), Catch::Contains("the same"));
+  CHECK_THAT(error({{"model_type", "gemma3"}}), Catch::Contains("text_config alone is a gemma3_text"));
 }
 
 // FLOPs of attention with heads of 4: 2 * pairs * (16 + 16).
@@ -616,7 +722,9 @@ TEST_CASE("keys that are not read are named", "[workload][hugging-face]") {
 
 TEST_CASE("a config of another architecture says what it has and what is known", "[workload][hugging-face]") {
   const std::string known = "known: llama, mistral, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, gpt_oss, "
-                            "deepseek_v2, deepseek_v3, nemotron_h, gemma, phi3, gpt2, gpt_neox, bert, t5, vit";
+                            "deepseek_v2, deepseek_v3, nemotron_h, kimi_k2, glm4_moe, gemma, gemma2, gemma3_text, "
+                            "smollm3, granite, seed_oss, phi3, gpt2, gpt_neox, opt, phi, falcon, starcoder2, stablelm, "
+                            "nemotron, bert, t5, vit";
   CHECK(test::error_of([] { read_text(std::string("{\n \"model_type\": \"mamba2\"}")); }) ==
         "f.json:2:16: model_type: 'mamba2' is not modelled: it has state space layers; " + known);
   CHECK(test::error_of([] { read_text(std::string("{\"model_type\": \"lama\"}")); }) ==

@@ -38,7 +38,8 @@ public:
     }
     text_.layer("norm", d_.norm);
     text_.layer("head", "linear",
-                "features: " + std::to_string(d_.vocabulary) + ", bias: false, tied: " + text_of(d_.tied));
+                "features: " + std::to_string(d_.vocabulary) + ", bias: " + text_of(d_.head_bias) +
+                    ", tied: " + text_of(d_.tied));
     text_.layer("loss", "cross_entropy");
     if (d_.predicts_further) { // the head and the loss once more
       text_.layer("further_head", "linear",
@@ -55,6 +56,14 @@ private:
       text_.layer(dropout, "dropout");
     }
     return d_.dropout ? dropout : last;
+  }
+
+  // The norm behind a branch, if there is one. Returns the branch's end.
+  std::string behind(const std::string& branch, const std::string& norm) {
+    if (d_.norms_behind) {
+      text_.layer(norm, d_.norm);
+    }
+    return d_.norms_behind ? norm : branch;
   }
 
   std::string block_of(const DecoderLayer& layer) const {
@@ -74,13 +83,15 @@ private:
       write_attention(layer);
     }
     text_.linear("projection", d_.hidden, d_.projection_bias);
-    attention_ = end_branch("projection", "drop1");
+    attention_ = behind(end_branch("projection", "drop1"), "attention_norm");
     if (!d_.parallel) {
       text_.layer("add1", "add", "inputs: [$input, " + attention_ + "]");
     }
-    text_.layer("norm2", d_.norm, d_.parallel ? "inputs: [$input]" : "");
-    norm_ = "norm2";
-    std::string terms = layer.sparse ? write_experts() : write_feed_forward();
+    norm_ = d_.one_norm ? "norm1" : "norm2";
+    if (!d_.one_norm) {
+      text_.layer("norm2", d_.norm, d_.parallel ? "inputs: [$input]" : "");
+    }
+    const std::string terms = layer.sparse ? write_experts() : behind(write_feed_forward(), "feed_forward_norm");
     if (d_.parallel) {
       text_.layer("add", "add", "inputs: [$input, " + attention_ + ", " + terms + "]");
     } else {
@@ -158,7 +169,7 @@ private:
     if (d_.query_key_norm) {
       text_.layer("query_key_norm", "query_key_norm", heads);
     }
-    if (d_.rotary > 0) {
+    if (d_.rotary > 0 && layer.turns) {
       text_.layer("rotary", "rotary", heads + ", part: " + nlohmann::json(d_.rotary).dump());
     }
     text_.layer("attention", "attention",
@@ -186,7 +197,7 @@ private:
   }
 
   std::string write_feed_forward() {
-    text_.linear("expand", (d_.gated ? 2 : 1) * d_.intermediate, d_.mlp_bias);
+    text_.linear("expand", (d_.gated ? 2 : 1) * d_.intermediate, d_.mlp_bias, "inputs: [" + norm_ + "]");
     if (d_.gated) {
       text_.layer("gate", "gated", "activation: " + d_.activation);
     } else {

@@ -15,6 +15,7 @@ struct DecoderLayer {
   int window = 0;      ///< keys that a query sees; 0: all before it
   bool sparse = false; ///< a mixture of experts in place of the feed-forward part
   DecoderPart part = DecoderPart::both;
+  bool turns = true; ///< has a rotary embedding, where the decoder has one
   bool operator==(const DecoderLayer&) const = default;
 };
 
@@ -54,8 +55,11 @@ struct Decoder {
   std::string norm = "rms_norm", activation = "silu";
   bool gated = true, query_key_norm = false, sinks = false;
   bool qkv_bias = false, projection_bias = false, mlp_bias = false;
-  bool tied = false;     ///< the head uses the embedding's table
-  bool parallel = false; ///< attention and feed-forward part read the same input, each through its norm
+  bool tied = false;         ///< the head uses the embedding's table
+  bool parallel = false;     ///< attention and feed-forward part read the same input, each through its norm
+  bool one_norm = false;     ///< where they do: through one norm
+  bool norms_behind = false; ///< what each part adds to its input goes through another norm first
+  bool head_bias = false;
   bool dropout = false, embedding_dropout = false;
   /// Whether it also predicts the token after the next (DeepSeek-AI 2024, "DeepSeek-V3", 2.2): one more layer as the
   /// last one, from that one's result and the next token's embedding, and the head once more. In one chain: the first

@@ -72,7 +72,8 @@ struct Family {
   std::span<const std::string_view> modelled = {}; ///< as Config::refuse_what_is_not_modelled() takes them
 };
 
-std::span<const Family> decoder_families(); ///< language models of a decoder
-std::span<const Family> encoder_families(); ///< BERT, T5, vision transformers
+std::span<const Family> decoder_families();    ///< language models of a decoder with RMS norms
+std::span<const Family> layer_norm_families(); ///< of a decoder with layer normalizations
+std::span<const Family> encoder_families();    ///< BERT, T5, vision transformers
 
 } // namespace stagecraft::hugging_face

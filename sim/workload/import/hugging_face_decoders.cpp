@@ -1,4 +1,4 @@
-// Decoders of language models: each family's config.json as a Decoder.
+// Decoders of language models with RMS norms: each family's config.json as a Decoder.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -7,71 +7,11 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/workload/import/decoder.hpp"
-#include "sim/workload/import/hugging_face.hpp"
+#include "sim/workload/import/hugging_face_readers.hpp"
 #include "sim/workload/training/experts.hpp"
 
 namespace stagecraft::hugging_face {
 namespace {
-
-constexpr const char* kNeoxRotary = "rotary_pct";
-
-// Sizes under the names that nearly all families use.
-void read_sizes(Config& config, Decoder& d) {
-  d.layers.resize(config.size("num_hidden_layers", kMostLayers));
-  d.hidden = config.size("hidden_size", kMostHidden);
-  d.intermediate = config.size("intermediate_size", kMostIntermediate);
-  d.heads = config.size("num_attention_heads", kMostHeads);
-}
-
-// Heads of queries and of keys and values, and their width: `width` where the file gives none, a share of the hidden
-// size where that is 0. Where the number of key and value heads is missing, only some families have as many as heads;
-// the others mean the number of one of their models.
-void read_heads(Config& config, Decoder& d, int width, bool may_be_missing) {
-  if (!may_be_missing && !config.has("num_key_value_heads")) {
-    throw config.error("", "missing key 'num_key_value_heads'; allowed: a number, or null for as many as heads");
-  }
-  d.key_value_heads = config.size("num_key_value_heads", d.heads, d.heads);
-  if (d.heads % d.key_value_heads != 0) {
-    throw config.error("num_key_value_heads", std::to_string(d.key_value_heads) + " does not divide the " +
-                                                  std::to_string(d.heads) + " attention heads; allowed: a divisor");
-  }
-  d.head_width = config.size("head_dim", kMostHeadWidth, width);
-}
-
-void set_windows(Decoder& d, int window, int first = 0) {
-  for (int layer = first; layer < static_cast<int>(d.layers.size()); ++layer) {
-    d.layers[layer].window = window;
-  }
-}
-
-// Which layers have the window, where the file lists it.
-void read_layer_types(Config& config, Decoder& d, int window) {
-  const json::Value* types = config.given("layer_types");
-  if (types == nullptr) {
-    return;
-  }
-  if (!types->is_array() || types->size() != d.layers.size()) {
-    throw config.error("layer_types", "must be an array of " + std::to_string(d.layers.size()) +
-                                          " texts, one for each of num_hidden_layers");
-  }
-  for (std::size_t i = 0; i < types->size(); ++i) {
-    const json::Value& type = (*types)[i];
-    if (type != "full_attention" && type != "sliding_attention") {
-      throw config.error("layer_types[" + std::to_string(i) + "]",
-                         "is " + excerpt(on_one_line(type.dump())) + "; allowed: full_attention, sliding_attention");
-    }
-    d.layers[i].window = type == "sliding_attention" ? window : 0;
-  }
-}
-
-// The window where the key stands alone: of all layers, or none where it is null.
-void read_window(Config& config, Decoder& d, int otherwise) {
-  const bool absent = !config.has("sliding_window");
-  const int window = config.size("sliding_window", kMostSequence, absent ? otherwise : 0);
-  set_windows(d, window);
-  read_layer_types(config, d, window);
-}
 
 // Qwen: layers from max_window_layers on have the window, if it is switched on.
 void read_switched_window(Config& config, Decoder& d) {
@@ -84,18 +24,6 @@ void read_switched_window(Config& config, Decoder& d) {
     set_windows(d, window, first);
   }
   read_layer_types(config, d, window);
-}
-
-// Llama and what follows its block: RMS norms, rotary embedding, grouped queries, a gated feed-forward part.
-void read_llama_like(Config& config, Decoder& d, int head_width = 0, bool key_value_heads_may_be_missing = false) {
-  read_sizes(config, d);
-  read_heads(config, d, head_width, key_value_heads_may_be_missing);
-  d.activation = config.activation("hidden_act", "silu", !d.gated);
-  d.tied = config.flag("tie_word_embeddings", false);
-}
-
-void read_attention_bias(Config& config, Decoder& d) {
-  d.qkv_bias = d.projection_bias = config.flag("attention_bias", false);
 }
 
 void read_llama(Config& config, Decoder& d) {
@@ -122,17 +50,6 @@ void read_qwen3(Config& config, Decoder& d) {
   read_switched_window(config, d);
   read_attention_bias(config, d);
   d.query_key_norm = true;
-}
-
-// The number of experts under the family's name for it, and how many of them a token goes to.
-void read_experts(Config& config, Decoder& d, const char* count, int many, int top) {
-  d.experts.count = config.size(count, kMostExperts, many);
-  d.experts.top = config.size("num_experts_per_tok", kMostExperts, top);
-  if (d.experts.top > d.experts.count) {
-    throw config.error(config.has("num_experts_per_tok") ? "num_experts_per_tok" : count,
-                       "a token cannot go to " + std::to_string(d.experts.top) + " of " +
-                           std::to_string(d.experts.count) + " experts; allowed: at most to all of them");
-  }
 }
 
 void read_mixtral(Config& config, Decoder& d) {
@@ -232,12 +149,8 @@ void read_expert_groups(Config& config, Decoder& d, int many, int top) {
   }
 }
 
-void read_deepseek(Config& config, Decoder& d) {
-  read_sizes(config, d);
-  read_latent(config, d);
-  d.activation = config.activation("hidden_act", "silu", !d.gated);
-  read_attention_bias(config, d);
-  d.tied = config.flag("tie_word_embeddings", false);
+// From layer first_k_dense_replace on every moe_layer_freq-th has experts, and shared ones of the same size.
+void read_routed_experts(Config& config, Decoder& d) {
   const json::Value* first = config.given("first_k_dense_replace");
   const bool from_start = first != nullptr && *first == 0;
   const int dense = from_start ? 0 : config.size("first_k_dense_replace", kMostLayers);
@@ -252,6 +165,15 @@ void read_deepseek(Config& config, Decoder& d) {
   for (int i = dense; i < static_cast<int>(d.layers.size()); ++i) {
     d.layers[i].sparse = i % step == 0;
   }
+}
+
+void read_deepseek(Config& config, Decoder& d) {
+  read_sizes(config, d);
+  read_latent(config, d);
+  d.activation = config.activation("hidden_act", "silu", !d.gated);
+  read_attention_bias(config, d);
+  d.tied = config.flag("tie_word_embeddings", false);
+  read_routed_experts(config, d);
 }
 
 // Version 3 corrects the choice of experts by a bias for each; its last layers, which predict further tokens, are no
@@ -273,6 +195,75 @@ void read_gemma(Config& config, Decoder& d) {
   d.tied = config.flag("tie_word_embeddings", true);
 }
 
+// GLM-4.5: groups of queries, of which half of each head turns, and the experts of DeepSeek-V3.
+void read_glm4_moe(Config& config, Decoder& d) {
+  read_llama_like(config, d);
+  d.rotary = config.rotary(kRotary, 0.5);
+  d.qkv_bias = config.flag("attention_bias", false);
+  d.query_key_norm = config.flag("use_qk_norm", false);
+  read_routed_experts(config, d);
+  read_expert_groups(config, d, 1, 1);
+  d.experts.router_bias = true;
+}
+
+// Gemma 2 and 3: a norm before and behind each part, and layers that see a window among those that see all.
+void read_gemma_with_windows(Config& config, Decoder& d, int one_in) {
+  constexpr int kWindow = 4096;
+  read_gemma(config, d);
+  d.norms_behind = true;
+  const int window = config.size("sliding_window", kMostSequence, kWindow);
+  for (int layer = 0; layer < static_cast<int>(d.layers.size()); ++layer) {
+    d.layers[layer].window = (layer + 1) % one_in != 0 ? window : 0;
+  }
+  read_layer_types(config, d, window);
+}
+
+void read_gemma2(Config& config, Decoder& d) { read_gemma_with_windows(config, d, 2); }
+
+void read_gemma3(Config& config, Decoder& d) {
+  constexpr int kPattern = 6;
+  read_gemma_with_windows(config, d, config.size("sliding_window_pattern", kMostLayers, kPattern));
+  d.query_key_norm = true;
+}
+
+// SmolLM3: every fourth layer, or as the file lists it, has no positions.
+void read_smollm3(Config& config, Decoder& d) {
+  constexpr int kInterval = 4;
+  read_llama_like(config, d);
+  read_attention_bias(config, d);
+  d.mlp_bias = config.flag("mlp_bias", false);
+  d.tied = config.flag("tie_word_embeddings", true);
+  const int interval = config.size("no_rope_layer_interval", kMostLayers, kInterval);
+  const json::Value* turns = config.given("no_rope_layers"); // 1 where a layer turns, in spite of the name
+  const bool listed = turns != nullptr;
+  if (listed &&
+      (!turns->is_array() || turns->size() != d.layers.size() ||
+       std::any_of(turns->begin(), turns->end(), [](const json::Value& one) { return one != 0 && one != 1; }))) {
+    throw config.error("no_rope_layers", "must be an array of " + std::to_string(d.layers.size()) +
+                                             " numbers, 0 or 1, one for each of num_hidden_layers");
+  }
+  for (std::size_t i = 0; i < d.layers.size(); ++i) {
+    d.layers[i].turns = listed ? (*turns)[i] == 1 : (i + 1) % interval != 0;
+  }
+}
+
+// Granite scales results by constants, which costs nothing.
+void read_granite(Config& config, Decoder& d) {
+  read_llama(config, d);
+  for (const char* scale : {"attention_multiplier", "embedding_multiplier", "logits_scaling", "residual_multiplier"}) {
+    config.given(scale);
+  }
+}
+
+void read_seed_oss(Config& config, Decoder& d) {
+  constexpr int kHeadWidth = 128;
+  read_llama_like(config, d, kHeadWidth);
+  d.qkv_bias = config.flag("attention_bias", true);
+  d.projection_bias = config.flag("attention_out_bias", false);
+  d.mlp_bias = config.flag("mlp_bias", false);
+  d.dropout = config.drops("residual_dropout", 0.1);
+}
+
 void read_phi3(Config& config, Decoder& d) {
   read_llama_like(config, d, 0, true);
   read_window(config, d, 0);
@@ -281,35 +272,6 @@ void read_phi3(Config& config, Decoder& d) {
   d.embedding_dropout = config.drops("embd_pdrop", 0);
 }
 
-void read_gpt_neox(Config& config, Decoder& d) {
-  d.gated = false;
-  d.norm = "layer_norm";
-  read_sizes(config, d);
-  d.key_value_heads = d.heads;
-  d.activation = config.activation("hidden_act", "gelu", !d.gated);
-  d.rotary = config.rotary(kNeoxRotary, 0.25);
-  d.parallel = config.flag("use_parallel_residual", true);
-  d.tied = config.flag("tie_word_embeddings", false);
-  d.qkv_bias = d.projection_bias = config.flag("attention_bias", true);
-  d.mlp_bias = true;
-  d.dropout = d.embedding_dropout = config.drops("hidden_dropout", 0);
-}
-
-void read_gpt2(Config& config, Decoder& d) {
-  d.gated = false;
-  d.norm = "layer_norm";
-  d.rotary = 0;
-  d.layers.resize(config.size("n_layer", kMostLayers));
-  d.hidden = config.size("n_embd", kMostHidden);
-  d.intermediate = config.size("n_inner", kMostIntermediate, 4 * d.hidden);
-  d.heads = d.key_value_heads = config.size("n_head", kMostHeads);
-  d.positions = config.size("n_positions", kMostSequence);
-  d.activation = config.activation("activation_function", "gelu_new", !d.gated);
-  d.tied = config.flag("tie_word_embeddings", true);
-  d.qkv_bias = d.projection_bias = d.mlp_bias = true;
-  d.dropout = config.drops("resid_pdrop", 0.1);
-  d.embedding_dropout = config.drops("embd_pdrop", 0.1);
-}
 // A text with a letter for each layer: M a state space, * attention, - a feed-forward part, E a mixture of experts.
 void read_pattern(Config& config, Decoder& d) {
   const std::string key = "hybrid_override_pattern";
@@ -380,42 +342,6 @@ void read_nemotron_h(Config& config, Decoder& d) {
   }
 }
 
-// Names of keys in which families differ.
-struct Names {
-  const char* hidden = "hidden_size";
-  const char* positions = "max_position_embeddings";
-  const char* rotary = kRotary;
-};
-constexpr Names kUsual, kGpt2{"n_embd", "n_positions"}, kNeox{"hidden_size", "max_position_embeddings", kNeoxRotary};
-
-// The width of a head where none is given, and whether a rotary embedding can turn it in pairs.
-void complete_heads(Config& config, const Names& names, Decoder& d) {
-  if (d.head_width == 0 && (d.hidden % d.heads != 0 || d.hidden / d.heads > kMostHeadWidth)) {
-    throw config.error(names.hidden, std::to_string(d.hidden) + " does not split into " + std::to_string(d.heads) +
-                                         " heads of at most " + std::to_string(kMostHeadWidth) +
-                                         " features; allowed: a multiple of the number of heads");
-  }
-  d.head_width = d.head_width == 0 ? d.hidden / d.heads : d.head_width;
-  const int turned = static_cast<int>(d.head_width * d.rotary);
-  if (d.rotary > 0 && (turned == 0 || turned % 2 != 0)) {
-    throw config.error(config.has(names.rotary) ? names.rotary
-                       : config.has("head_dim") ? "head_dim"
-                                                : names.hidden,
-                       "a rotary embedding cannot turn " + std::to_string(turned) + " of the " +
-                           std::to_string(d.head_width) + " features of a head; allowed: an even number");
-  }
-}
-
-template <void (*read)(Config&, Decoder&), const Names& names = kUsual>
-Written write(Config& config, std::string_view /*architecture*/, const ImportOptions& options) {
-  Decoder decoder;
-  read(config, decoder);
-  decoder.vocabulary = config.size("vocab_size", kMostVocabulary);
-  complete_heads(config, names, decoder);
-  decoder.sequence = config.sequence(names.positions, options, decoder.positions);
-  return {workload_of(decoder), std::to_string(decoder.sequence) + " tokens"};
-}
-
 constexpr std::string_view kLocalExperts[] = {"num_local_experts", "quantization_config"};
 constexpr std::string_view kExperts[] = {"num_experts"};
 constexpr std::string_view kRoutedExperts[] = {"n_routed_experts"};
@@ -433,10 +359,15 @@ constexpr std::array kDecoders = {
     Family{"deepseek_v2", {"DeepseekV2ForCausalLM"}, write<read_deepseek>, kDeepSeek},
     Family{"deepseek_v3", {"DeepseekV3ForCausalLM"}, write<read_deepseek_v3>, kDeepSeek},
     Family{"nemotron_h", {"NemotronHForCausalLM"}, write<read_nemotron_h>, kRoutedExperts},
+    Family{"kimi_k2", {"DeepseekV3ForCausalLM"}, write<read_deepseek_v3>, kDeepSeek},
+    Family{"glm4_moe", {"Glm4MoeForCausalLM"}, write<read_glm4_moe>, kRoutedExperts},
     Family{"gemma", {"GemmaForCausalLM"}, write<read_gemma>},
+    Family{"gemma2", {"Gemma2ForCausalLM"}, write<read_gemma2>},
+    Family{"gemma3_text", {"Gemma3ForCausalLM"}, write<read_gemma3>},
+    Family{"smollm3", {"SmolLM3ForCausalLM"}, write<read_smollm3>},
+    Family{"granite", {"GraniteForCausalLM"}, write<read_granite>},
+    Family{"seed_oss", {"SeedOssForCausalLM"}, write<read_seed_oss>},
     Family{"phi3", {"Phi3ForCausalLM"}, write<read_phi3>},
-    Family{"gpt2", {"GPT2LMHeadModel"}, write<read_gpt2, kGpt2>},
-    Family{"gpt_neox", {"GPTNeoXForCausalLM"}, write<read_gpt_neox, kNeox>},
 };
 
 } // namespace

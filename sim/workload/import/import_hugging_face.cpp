@@ -23,14 +23,17 @@ struct NamedLack {
 // Architectures that people have, and what of them there is no layer or block for.
 constexpr NamedLack kNotModelled[] = {
     {"bloom", "biases of attention by distance"},
-    {"falcon", "one norm for attention and feed-forward part"},
-    {"gemma2", "norms behind both parts, and layers that differ in their windows"},
-    {"gemma3", "images, norms behind both parts, and layers that differ in their windows"},
-    {"gemma3_text", "norms behind both parts, and layers that differ in their windows"},
+    {"cohere", "layer norms without a bias"},
+    {"gemma3", "images; its text_config alone is a gemma3_text"},
     {"llama4", "images and a mixture of experts"},
     {"mamba", "state space layers"},
     {"mamba2", "state space layers"},
-    {"phi", "one norm for attention and feed-forward part"},
+    {"mistral3", "images; its text_config alone is a mistral"},
+    {"mpt", "biases of attention by distance"},
+    {"olmo2", "norms of whole queries and keys"},
+    {"olmo3", "norms of whole queries and keys"},
+    {"qwen2_5_vl", "images"},
+    {"qwen3_next", "linear attention"},
 };
 
 // The family, and what of it the file says that the model ends with.
@@ -41,7 +44,8 @@ struct Found {
 
 std::vector<const Family*> all_families() {
   std::vector<const Family*> all;
-  for (const auto families : {hugging_face::decoder_families(), hugging_face::encoder_families()}) {
+  for (const auto families :
+       {hugging_face::decoder_families(), hugging_face::layer_norm_families(), hugging_face::encoder_families()}) {
     for (const Family& family : families) {
       all.push_back(&family);
     }

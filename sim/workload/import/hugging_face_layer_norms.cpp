@@ -1,0 +1,172 @@
+// Decoders of language models with layer normalizations: each family's config.json as a Decoder.
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "sim/workload/import/hugging_face_readers.hpp"
+
+namespace stagecraft::hugging_face {
+namespace {
+
+constexpr const char* kNeoxRotary = "rotary_pct";
+
+// What is not modelled of a family, and how its file says so.
+void refuse(Config& config, const char* key, const char* lack) {
+  if (config.flag(key, false)) {
+    throw config.error(key, std::string("says that the model has ") + lack + ", which is not modelled; allowed: false");
+  }
+}
+
+void set_all_biases(Decoder& d, bool has) { d.qkv_bias = d.projection_bias = d.mlp_bias = has; }
+
+void read_gpt_neox(Config& config, Decoder& d) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  read_sizes(config, d);
+  d.key_value_heads = d.heads;
+  d.activation = config.activation("hidden_act", "gelu", !d.gated);
+  d.rotary = config.rotary(kNeoxRotary, 0.25);
+  d.parallel = config.flag("use_parallel_residual", true);
+  d.tied = config.flag("tie_word_embeddings", false);
+  d.qkv_bias = d.projection_bias = config.flag("attention_bias", true);
+  d.mlp_bias = true;
+  d.dropout = d.embedding_dropout = config.drops("hidden_dropout", 0);
+}
+
+void read_gpt2(Config& config, Decoder& d) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  d.rotary = 0;
+  d.layers.resize(config.size("n_layer", kMostLayers));
+  d.hidden = config.size("n_embd", kMostHidden);
+  d.intermediate = config.size("n_inner", kMostIntermediate, 4 * d.hidden);
+  d.heads = d.key_value_heads = config.size("n_head", kMostHeads);
+  d.positions = config.size("n_positions", kMostSequence);
+  d.activation = config.activation("activation_function", "gelu_new", !d.gated);
+  d.tied = config.flag("tie_word_embeddings", true);
+  d.qkv_bias = d.projection_bias = d.mlp_bias = true;
+  d.dropout = config.drops("resid_pdrop", 0.1);
+  d.embedding_dropout = config.drops("embd_pdrop", 0.1);
+}
+
+// OPT (Zhang et al. 2022): as GPT-2 with ReLU; its table of positions has two rows more.
+constexpr Names kOpt{.spare_positions = 2};
+
+void read_opt(Config& config, Decoder& d) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  d.rotary = 0;
+  d.layers.resize(config.size("num_hidden_layers", kMostLayers));
+  d.hidden = config.size("hidden_size", kMostHidden);
+  d.intermediate = config.size("ffn_dim", kMostIntermediate);
+  d.heads = d.key_value_heads = config.size("num_attention_heads", kMostHeads);
+  d.positions = config.size("max_position_embeddings", kMostSequence - kOpt.spare_positions) + kOpt.spare_positions;
+  d.activation = config.activation("activation_function", "relu", !d.gated);
+  d.tied = config.flag("tie_word_embeddings", true);
+  set_all_biases(d, config.flag("enable_bias", true));
+  d.dropout = config.drops("dropout", 0.1);
+  if (!config.flag("do_layer_norm_before", true)) {
+    throw config.error("do_layer_norm_before", "says that norms stand behind both parts, which is not modelled of this "
+                                               "family; allowed: true");
+  }
+  if (config.size("word_embed_proj_dim", kMostHidden, d.hidden) != d.hidden) {
+    throw config.error("word_embed_proj_dim",
+                       "is another size than hidden_size, which is not modelled; allowed: the same");
+  }
+}
+
+// Phi-1 to Phi-2: both parts read one norm, and the head has a bias.
+void read_phi(Config& config, Decoder& d) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  read_sizes(config, d);
+  read_heads(config, d, 0, true);
+  d.activation = config.activation("hidden_act", "gelu_new", !d.gated);
+  d.rotary = config.rotary(kRotary, 0.5);
+  d.parallel = d.one_norm = true;
+  d.head_bias = true;
+  set_all_biases(d, true);
+  d.tied = config.flag("tie_word_embeddings", false);
+  d.dropout = config.drops("resid_pdrop", 0);
+  d.embedding_dropout = config.drops("embd_pdrop", 0);
+  refuse(config, "qk_layernorm", "layer norms of queries and keys");
+}
+
+// The new architecture of Falcon has groups of queries and a norm for each part; the old one key and value head, or as
+// many as heads, and one norm.
+void read_falcon(Config& config, Decoder& d) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  d.layers.resize(config.size("num_hidden_layers", kMostLayers));
+  d.hidden = config.size("hidden_size", kMostHidden);
+  d.intermediate = config.size("ffn_hidden_size", kMostIntermediate, 4 * d.hidden);
+  d.heads = config.size("num_attention_heads", kMostHeads);
+  const bool is_new = config.flag("new_decoder_architecture", false);
+  const bool shares_one = config.flag("multi_query", true);
+  const int groups = config.size("num_kv_heads", d.heads, d.heads);
+  d.key_value_heads = is_new ? groups : shares_one ? 1 : d.heads;
+  if (d.heads % d.key_value_heads != 0) {
+    throw config.error("num_kv_heads", std::to_string(groups) + " does not divide the " + std::to_string(d.heads) +
+                                           " attention heads; allowed: a divisor");
+  }
+  d.activation = config.activation("activation", "gelu", !d.gated);
+  d.parallel = config.flag("parallel_attn", true) || is_new;
+  constexpr int kMostNorms = 2;
+  d.one_norm = d.parallel && config.size("num_ln_in_parallel_attn", kMostNorms, is_new ? kMostNorms : 1) == 1;
+  set_all_biases(d, config.flag("bias", false));
+  d.tied = config.flag("tie_word_embeddings", true);
+  d.dropout = config.drops("hidden_dropout", 0);
+  refuse(config, "alibi", "biases of attention by distance");
+}
+
+void read_starcoder2(Config& config, Decoder& d) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  read_llama_like(config, d);
+  read_window(config, d, 0);
+  set_all_biases(d, config.flag("use_bias", true));
+  d.tied = config.flag("tie_word_embeddings", true);
+  d.dropout = config.drops("residual_dropout", 0);
+  d.embedding_dropout = config.drops("embedding_dropout", 0);
+}
+
+void read_stablelm(Config& config, Decoder& d) {
+  d.norm = "layer_norm";
+  read_llama_like(config, d, 0, true);
+  d.rotary = config.rotary(kRotary, 0.25);
+  d.qkv_bias = config.flag("use_qkv_bias", false);
+  d.parallel = d.one_norm = config.flag("use_parallel_residual", false);
+  d.dropout = config.drops("hidden_dropout", 0);
+  refuse(config, "qk_layernorm", "layer norms of queries and keys");
+}
+
+// Nemotron of 2024: squared ReLU without a gate.
+void read_nemotron(Config& config, Decoder& d) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  read_sizes(config, d);
+  read_heads(config, d, 0, true);
+  d.activation = config.activation("hidden_act", "relu2", !d.gated);
+  d.rotary = config.rotary(kRotary, 0.5);
+  read_attention_bias(config, d);
+  d.mlp_bias = config.flag("mlp_bias", false);
+  d.tied = config.flag("tie_word_embeddings", false);
+}
+
+constexpr Names kGpt2{"n_embd", "n_positions"}, kNeox{"hidden_size", "max_position_embeddings", kNeoxRotary};
+
+constexpr std::array kLayerNorms = {
+    Family{"gpt2", {"GPT2LMHeadModel"}, write<read_gpt2, kGpt2>},
+    Family{"gpt_neox", {"GPTNeoXForCausalLM"}, write<read_gpt_neox, kNeox>},
+    Family{"opt", {"OPTForCausalLM"}, write<read_opt, kOpt>},
+    Family{"phi", {"PhiForCausalLM"}, write<read_phi>},
+    Family{"falcon", {"FalconForCausalLM"}, write<read_falcon>},
+    Family{"starcoder2", {"Starcoder2ForCausalLM"}, write<read_starcoder2>},
+    Family{"stablelm", {"StableLmForCausalLM"}, write<read_stablelm>},
+    Family{"nemotron", {"NemotronForCausalLM"}, write<read_nemotron>},
+};
+
+} // namespace
+
+std::span<const Family> layer_norm_families() { return kLayerNorms; }
+
+} // namespace stagecraft::hugging_face
