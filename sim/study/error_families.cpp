@@ -9,7 +9,10 @@ namespace stagecraft {
 
 std::vector<std::string> families_of(const FamilyTraits& traits) {
   const std::string figure = traits.power ? "power of " : traits.time ? "times of " : "memory of ";
-  const std::string kind = figure + (traits.mixture ? "mixtures" : "dense models");
+  const char* const models = traits.mixture     ? "mixtures"
+                             : traits.attention ? "dense models"
+                                                : "models without attention";
+  const std::string kind = figure + models;
   const std::string nodes = kind + (traits.several_nodes ? " on several nodes" : " on one node");
   return {nodes + " by " + std::string(traits.framework), nodes, kind, figure + "all models"};
 }

@@ -26,7 +26,8 @@ struct ErrorFamily {
 struct FamilyTraits {
   bool time = true; ///< of a time, or of a rate; else of memory, or of power
   bool power = false;
-  bool mixture = false; ///< of experts
+  bool mixture = false;  ///< of experts
+  bool attention = true; ///< its model has attention
   bool several_nodes = false;
   std::string_view framework; ///< its recipe
 };

@@ -502,11 +502,6 @@ std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> m
                                                                    : std::move(copy));
 }
 
-bool has_attention(const ModelGraph& model) {
-  return std::any_of(model.operators.begin(), model.operators.end(),
-                     [](const Operator& op) { return op.kind == KernelKind::attention; });
-}
-
 Platform kept_platform(const Folders& folders, const std::string& key, const std::function<Platform()>& make) {
   return folders.files != nullptr ? *folders.files->platform(key, make) : make();
 }
@@ -601,9 +596,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   if (const Infeasible* reason = std::get_if<Infeasible>(&cost)) {
     throw InputError(map.where("cost_model"), reason->reason);
   }
-  if (has_attention(*study.model)) { // the runs that were measured are of transformers
-    study.error_families = shipped_error_families(folders, !study.training.framework.empty());
-  }
+  study.error_families = shipped_error_families(folders, !study.training.framework.empty());
   map.find("sweep"); // load_sweep() reads it
   map.finish();
   check_kernel_types(study, map);

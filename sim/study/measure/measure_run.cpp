@@ -170,15 +170,17 @@ void add_expected(const Study& study, const TaskGraph& graph, Run& run) {
   if (!is_like_measured(run)) {
     return;
   }
-  const auto is_expert = [](const Operator& op) { return op.active < 1; };
+  const auto any = [&](const auto& is_one) {
+    return std::any_of(study.model->operators.begin(), study.model->operators.end(), is_one);
+  };
   const auto& nodes_of = study.platform.devices;
   const bool several = std::any_of(nodes_of.begin(), nodes_of.end(),
                                    [&](const Device& device) { return device.node != nodes_of.front().node; });
-  const auto family =
-      narrowest_family(study.error_families,
-                       {.mixture = std::any_of(study.model->operators.begin(), study.model->operators.end(), is_expert),
-                        .several_nodes = several,
-                        .framework = study.training.framework});
+  const auto family = narrowest_family(
+      study.error_families, {.mixture = any([](const Operator& op) { return op.active < 1; }),
+                             .attention = any([](const Operator& op) { return op.kind == KernelKind::attention; }),
+                             .several_nodes = several,
+                             .framework = study.training.framework});
   if (family) {
     const Seconds centre = run.metrics.iteration * family->centre;
     run.expected =

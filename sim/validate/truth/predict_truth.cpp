@@ -91,6 +91,8 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
       figures.fixed = std::max(figures.fixed, (use.fixed.weights + use.fixed.gradients + use.fixed.optimizer).value);
     }
   }
+  figures.attention = std::any_of(study.model->operators.begin(), study.model->operators.end(),
+                                  [](const Operator& op) { return op.kind == KernelKind::attention; });
   const Energy& energy = run.metrics.energy;
   figures.watts = (energy.devices_idle + energy.devices_waiting + energy.devices_dynamic).value /
                   run.metrics.iteration.value / figures.devices;
@@ -123,7 +125,8 @@ std::string to_text(const TruthPrediction& prediction) {
               {"lacking", run.lacking},
               {"fits", run.fits_share},
               {"busy", run.busy_share},
-              {"transfer", run.transfer}}
+              {"transfer", run.transfer},
+              {"attention", run.attention}}
       .dump();
 }
 
@@ -150,7 +153,8 @@ TruthPrediction from_text(const std::string& text) {
                       .lacking = json["lacking"],
                       .fits_share = json["fits"],
                       .busy_share = json["busy"],
-                      .transfer = json["transfer"]};
+                      .transfer = json["transfer"],
+                      .attention = json["attention"]};
 }
 
 } // namespace

@@ -57,6 +57,7 @@ struct PredictedRun {
   double busy_share = 0;                        ///< of the stage that runs longest, as of PassSpans
   double transfer = 0;                          ///< s, the longest transfer between stages
   double training = 0;                          ///< s of the whole training; of a row that has such a figure
+  bool attention = false;                       ///< its model has attention
 
   double peak_memory() const;
   /// The same run as if it had only those parts.

@@ -43,10 +43,11 @@ bool passes(const TruthRow& row, const std::vector<RowFilter>& filters) {
   });
 }
 
-FamilyTraits traits_of(const AskedRow& asked) {
+FamilyTraits traits_of(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
   return {.time = asked.row.known->kind == FigureKind::time,
           .power = asked.row.known->kind == FigureKind::power,
           .mixture = asked.row.sizes.experts > 0,
+          .attention = std::get<PredictedRun>(predictions[std::get<std::size_t>(asked.study)]).attention,
           .several_nodes = asked.row.nodes > 1,
           .framework = asked.framework};
 }
@@ -92,13 +93,14 @@ struct BoundedRows {
   std::vector<std::size_t> places; ///< of `all`, among the rows
 };
 
-BoundedRows bounded_rows(const std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked) {
+BoundedRows bounded_rows(const std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked,
+                         const std::vector<TruthPrediction>& predictions) {
   BoundedRows bounded;
   for (const bool open : {false, true}) {
     for (std::size_t at = 0; at < rows.size(); ++at) {
       if (has_families(asked[at]->row.known->kind) && asked[at]->others.empty() != open) {
-        bounded.all.push_back(
-            {model_of(asked[at]->row), families_of(traits_of(*asked[at])), rows[at].measured, rows[at].predicted});
+        bounded.all.push_back({model_of(asked[at]->row), families_of(traits_of(*asked[at], predictions)),
+                               rows[at].measured, rows[at].predicted});
         bounded.places.push_back(at);
       }
     }
@@ -110,8 +112,9 @@ BoundedRows bounded_rows(const std::vector<ValidationRow>& rows, const std::vect
 // Gives each row its interval, from the others; from the errors of shipped families where these have too few models.
 // `asked`: of each row.
 std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const std::vector<const AskedRow*>& asked,
+                                       const std::vector<TruthPrediction>& predictions,
                                        const std::vector<ErrorFamily>& shipped, bool without_recipes) {
-  BoundedRows bounded = bounded_rows(rows, asked);
+  BoundedRows bounded = bounded_rows(rows, asked, predictions);
   std::vector<PredictionInterval> intervals = intervals_of(bounded.closed);
   if (bounded.closed.size() < bounded.all.size()) {
     const std::vector<PredictionInterval> of_all = intervals_of(bounded.all);
@@ -124,7 +127,7 @@ std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const s
       row.family = intervals[one].family;
       row.low = intervals[one].low;
       row.high = intervals[one].high;
-    } else if (const auto family = narrowest_family(shipped, traits_of(*asked[at]))) {
+    } else if (const auto family = narrowest_family(shipped, traits_of(*asked[at], predictions))) {
       row.family = family->name;
       row.low = row.predicted / family->factor;
       row.high = row.predicted * family->factor;
@@ -282,8 +285,9 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
   const bool without_recipes = std::any_of(options.settings.begin(), options.settings.end(), [](const Setting& one) {
     return one.key == "training.framework" && one.value == kNoFramework;
   });
-  const std::vector<ErrorFamily> families = add_intervals(
-      validation.rows, scored.rows, shipped_error_families({.study = {}, .shipped = options.shipped}), without_recipes);
+  const std::vector<ErrorFamily> families =
+      add_intervals(validation.rows, scored.rows, predictions,
+                    shipped_error_families({.study = {}, .shipped = options.shipped}), without_recipes);
   for (std::size_t at = 0; at < scored.rows.size(); ++at) {
     widen_interval(validation.rows[at], *scored.rows[at], predictions);
   }
