@@ -2,6 +2,7 @@
 #include "sim/report/chart.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
 
@@ -106,10 +107,13 @@ std::vector<double> columns_of(const Mark& mark, Look look) {
   }
 }
 
-std::string style_of(const Chart& chart, Look look) {
+// `number`: the place of the series. Where colours are used up, the next turn of them has another symbol, as on a page.
+std::string style_of(const Chart& chart, Look look, std::size_t number) {
+  constexpr std::size_t kColors = 8;
+  constexpr std::array kSymbols = {7, 5, 9, 13}; // a circle, a square, a triangle, a diamond, filled
   switch (look) {
   case Look::points:
-    return "using 1:2 with points pt 7 ps 0.6";
+    return "using 1:2 with points pt " + std::to_string(kSymbols[number / kColors % kSymbols.size()]) + " ps 0.6";
   case Look::line: // no line between names
     return chart.x.names.empty() ? "using 1:2 with linespoints ps 0.6" : "using 1:2 with points ps 0.6";
   case Look::steps:
@@ -339,7 +343,8 @@ Figure figure_of(const Chart& chart) {
   }
   figure.csv = csv_of(chart);
   for (const ChartSeries& series : chart.series) {
-    figure.series.push_back({cut(series.name, kMostBeside), style_of(chart, series.look), rows_of(series)});
+    figure.series.push_back(
+        {cut(series.name, kMostBeside), style_of(chart, series.look, figure.series.size()), rows_of(series)});
   }
   for (std::size_t number = 0; number < chart.series.size(); ++number) {
     const ChartSeries& series = chart.series[number];

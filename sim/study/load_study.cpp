@@ -596,7 +596,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   if (const Infeasible* reason = std::get_if<Infeasible>(&cost)) {
     throw InputError(map.where("cost_model"), reason->reason);
   }
-  study.error_families = shipped_error_families(folders, !study.training.framework.empty());
+  if (study.model->profiles.empty()) { // times that a profile gives have no range
+    study.error_families = shipped_error_families(folders, !study.training.framework.empty());
+  }
   map.find("sweep"); // load_sweep() reads it
   map.finish();
   check_kernel_types(study, map);

@@ -22,25 +22,28 @@ TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]")
   for (int i = 0; i < naive; ++i) {
     CHECK(comparison.runs[i].strategy != "uniform");
   }
-  REQUIRE(comparison.verdict.size() == 7);
+  REQUIRE(comparison.verdict.size() == 8);
   const std::string name = best.strategy + " under " + best.schedule + " with " + std::to_string(best.micro_batches);
   CHECK_THAT(comparison.verdict[0], StartsWith(name) && Contains(to_text(best.metrics.iteration)) &&
                                         Contains(to_text(best.samples_per_second, 1)) &&
                                         Contains(to_text(best.speedup, 2)));
   CHECK_THAT(comparison.verdict[1], Contains(to_text(other.metrics.iteration / best.metrics.iteration, 2)) &&
                                         Contains(to_text(other.metrics.iteration)));
-  CHECK_THAT(comparison.verdict[2],
+  REQUIRE(best.expected);
+  CHECK_THAT(comparison.verdict[2], StartsWith("Measured, it would take between " + to_text(best.expected->low) +
+                                               " and " + to_text(best.expected->high)));
+  CHECK_THAT(comparison.verdict[3],
              Contains(to_text(best.lower_bound)) &&
                  Contains(to_text(100 * (best.metrics.iteration / best.lower_bound - 1), 1) + " %"));
   const auto infeasible =
       std::count_if(comparison.runs.begin(), comparison.runs.end(), [](const Run& run) { return !run.feasible; });
-  CHECK_THAT(comparison.verdict[4], Contains(to_text(best.energy_per_sample) + " per sample") &&
+  CHECK_THAT(comparison.verdict[5], Contains(to_text(best.energy_per_sample) + " per sample") &&
                                         Contains("A million samples cost ~" + to_text(best.cost_per_million_samples)));
-  CHECK(comparison.verdict[5] ==
+  CHECK(comparison.verdict[6] ==
         "Prices: v100-sxm2-16gb 2.86 USD/h (Google Cloud list price, date not known); p100-sxm2-16gb 1.43 USD/h "
         "(assumed: half of a V100 at Google Cloud's list price). What rests on an assumed price is marked ~. They are "
         "of different sources or dates, so a ranking by money compares offers that nobody makes together.");
-  CHECK_THAT(comparison.verdict[6], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
+  CHECK_THAT(comparison.verdict[7], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
 }
 
 TEST_CASE("money is marked only where an assumed price is paid", "[study]") {
@@ -99,9 +102,9 @@ TEST_CASE("where no single part helps, the verdict says so", "[study]") {
                                              "compare: {strategies: [uniform, optimal], schedules: [gpipe]}\n")
                                     .comparison;
   const std::vector<Sensitivity> none = {{"gpu", comparison.runs.front().metrics.iteration}};
-  CHECK_THAT(make_verdict(comparison, none)[3],
+  CHECK_THAT(make_verdict(comparison, none)[4],
              StartsWith("No single part of the cluster that is 10 % faster would make it shorter. The busiest device"));
-  CHECK_THAT(make_verdict(comparison)[3], StartsWith("The busiest device"));
+  CHECK_THAT(make_verdict(comparison)[4], StartsWith("The busiest device"));
 }
 
 TEST_CASE("one run alone takes its time and wins nothing", "[study]") {
