@@ -250,8 +250,8 @@ Table table_of_errors(const Validation& validation) {
   for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
     table.rows.push_back(cells_of(name, rows, intervals));
   }
-  if (!validation.rows.empty()) {
-    table.rows.push_back(cells_of("all", summed(validation.rows), intervals));
+  if (const std::vector<ValidationRow> rows = summed(validation.rows); !rows.empty()) {
+    table.rows.push_back(cells_of("all", rows, intervals));
   }
   if (!validation.calibration.empty()) {
     table.rows.push_back(cells_of("rows that constants were fitted on", validation.calibration, intervals));

@@ -7,12 +7,22 @@
 
 namespace stagecraft {
 
+namespace {
+
+// Scripts of plain PyTorch differ in what a training framework settles: kernels, casts, loops, optimisers.
+std::string kind_of(const FamilyTraits& traits) {
+  const bool plain = traits.framework.starts_with("pytorch");
+  return traits.mixture      ? "mixtures"
+         : !traits.attention ? "models without attention"
+         : plain             ? "dense models in plain PyTorch"
+                             : "dense models";
+}
+
+} // namespace
+
 std::vector<std::string> families_of(const FamilyTraits& traits) {
   const std::string figure = traits.power ? "power of " : traits.time ? "times of " : "memory of ";
-  const char* const models = traits.mixture     ? "mixtures"
-                             : traits.attention ? "dense models"
-                                                : "models without attention";
-  const std::string kind = figure + models;
+  const std::string kind = figure + kind_of(traits);
   const std::string nodes = kind + (traits.several_nodes ? " on several nodes" : " on one node");
   return {nodes + " by " + std::string(traits.framework), nodes, kind, figure + "all models"};
 }

@@ -43,7 +43,9 @@ std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::str
   const std::vector<const yaml::Node*> listed = map.list(key);
   if (map.has(key) && listed.empty()) {
     throw InputError(map.where(key),
-                     "'" + std::string(key) + "' is an empty list; allowed: all, or some of " + join(names_of(table)));
+                     "'" + std::string(key) +
+                         "' is an empty list, which is allowed beside plans alone; else allowed: all, or some of " +
+                         join(names_of(table)));
   }
   for (const yaml::Node* item : listed) {
     const std::string& name = yaml::scalar(*item, key);

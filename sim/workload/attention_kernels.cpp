@@ -100,4 +100,10 @@ ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
   return model;
 }
 
+bool has_attention(const ModelGraph& model) {
+  return std::any_of(model.operators.begin(), model.operators.end(), [](const Operator& op) {
+    return op.kind == KernelKind::attention || (op.kind == KernelKind::matmul && op.parameters + op.frozen == 0);
+  });
+}
+
 } // namespace stagecraft

@@ -28,4 +28,8 @@ inline constexpr std::array kAttentions = {
 /// (Korthikanti et al. 2023, section 4.1). Attention with a window, documents, sinks or latent keys stays fused.
 ModelGraph with_attention(ModelGraph model, const AttentionRow& row);
 
+/// Whether a model has attention, or a state space in its place: as a kernel of its own, or as separate kernels, which
+/// show in products of two results, that is without parameters.
+bool has_attention(const ModelGraph& model);
+
 } // namespace stagecraft

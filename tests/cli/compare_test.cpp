@@ -402,7 +402,7 @@ TEST_CASE("a study is replayed and explained as its comparison has it: the best,
   CHECK(other.json().at("strategy") == "capability");
   CHECK_THAT(shop.run("replay study.yaml --platform dgx-h100").err, Contains("names its model and platform"));
   CHECK_THAT(shop.run("replay study.yaml --strategy uniform --plan p.yaml").err,
-             Contains("either --strategy or --plan"));
+             Contains("--plan: given beside --strategy; allowed: one of them"));
 }
 
 TEST_CASE("a plan's file is replayed in a study's setting", "[cli]") {

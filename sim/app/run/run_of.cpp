@@ -34,7 +34,10 @@ yaml::Node plan_entry(const RunOptions& run) {
 // The keys of a study that leave of its comparison what the flags name.
 std::vector<Setting> narrowed_to(const RunOptions& run) {
   if (!run.strategy.empty() && !run.plan.empty()) {
-    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
+    throw InputError({"--plan", 0, 0}, "given beside --strategy; allowed: one of them");
+  }
+  if (run.plan.empty() && !run.plan_format.empty()) {
+    throw InputError({"--plan-format", 0, 0}, "given without --plan; allowed: beside a plan's file");
   }
   std::vector<Setting> settings;
   if (!(run.strategy + run.plan).empty()) {

@@ -155,7 +155,7 @@ void TaskGraphBuilder::note_exchange(std::optional<Pass> pass, const ReplicaTask
 }
 
 double late_part(const ReplicaCost& cost, TaskKind kind) {
-  const auto part = [](Seconds late, Seconds whole) { return late.value > 0 && whole > late ? late / whole : 0; };
+  const auto part = [](Seconds late, Seconds whole) { return late.value > 0 ? std::min(1.0, late / whole) : 0; };
   return kind == TaskKind::forward     ? part(cost.late.forward, cost.forward)
          : kind == TaskKind::optimizer ? part(cost.late.step, cost.optimizer)
                                        : part(cost.late.backward, cost.backward());

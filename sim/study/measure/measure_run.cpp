@@ -7,6 +7,7 @@
 #include "sim/study/measure/cost_basis.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/study/measure/perturb_runs.hpp"
+#include "sim/workload/attention_kernels.hpp"
 #include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
@@ -170,17 +171,16 @@ void add_expected(const Study& study, const TaskGraph& graph, Run& run) {
   if (!is_like_measured(run)) {
     return;
   }
-  const auto any = [&](const auto& is_one) {
-    return std::any_of(study.model->operators.begin(), study.model->operators.end(), is_one);
-  };
+  const auto is_expert = [](const Operator& op) { return op.active < 1; };
   const auto& nodes_of = study.platform.devices;
   const bool several = std::any_of(nodes_of.begin(), nodes_of.end(),
                                    [&](const Device& device) { return device.node != nodes_of.front().node; });
-  const auto family = narrowest_family(
-      study.error_families, {.mixture = any([](const Operator& op) { return op.active < 1; }),
-                             .attention = any([](const Operator& op) { return op.kind == KernelKind::attention; }),
-                             .several_nodes = several,
-                             .framework = study.training.framework});
+  const auto family =
+      narrowest_family(study.error_families,
+                       {.mixture = std::any_of(study.model->operators.begin(), study.model->operators.end(), is_expert),
+                        .attention = has_attention(*study.model),
+                        .several_nodes = several,
+                        .framework = study.training.framework});
   if (family) {
     const Seconds centre = run.metrics.iteration * family->centre;
     run.expected =

@@ -110,8 +110,15 @@ std::string why_not(const AskedRow& asked, const std::vector<TruthPrediction>& p
   if (const auto* reason = std::get_if<Infeasible>(&asked.study)) {
     return reason->reason;
   }
-  const std::string own = reason_of_study(std::get<std::size_t>(asked.study));
-  return own.empty() && asked.base ? reason_of_study(*asked.base) : own;
+  std::string why = reason_of_study(std::get<std::size_t>(asked.study));
+  if (why.empty() && asked.base) {
+    why = reason_of_study(*asked.base);
+    const auto* base = std::get_if<PredictedRun>(&predictions[*asked.base]);
+    if (base != nullptr && figure_of_row(asked, *base) <= 0) {
+      why = "the run that it is compared with keeps nothing";
+    }
+  }
+  return why;
 }
 
 ValidationRow predicted_row(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {

@@ -12,6 +12,7 @@
 #include "sim/study/input_files.hpp"
 #include "sim/timeline/memory.hpp"
 #include "sim/validate/truth/pass_spans.hpp"
+#include "sim/workload/attention_kernels.hpp"
 #include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
@@ -91,8 +92,7 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
       figures.fixed = std::max(figures.fixed, (use.fixed.weights + use.fixed.gradients + use.fixed.optimizer).value);
     }
   }
-  figures.attention = std::any_of(study.model->operators.begin(), study.model->operators.end(),
-                                  [](const Operator& op) { return op.kind == KernelKind::attention; });
+  figures.attention = has_attention(*study.model);
   const Energy& energy = run.metrics.energy;
   figures.watts = (energy.devices_idle + energy.devices_waiting + energy.devices_dynamic).value /
                   run.metrics.iteration.value / figures.devices;

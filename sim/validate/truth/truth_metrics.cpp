@@ -225,4 +225,8 @@ double scale_of(const TruthMetric& metric, const std::string& unit, const Where&
   throw InputError(where, "'" + excerpt(unit) + "' is no unit of " + std::string(metric.name) + "; allowed: " + known);
 }
 
+bool of_whole_iterations(const TruthMetric& metric) {
+  return metric.kind == FigureKind::time && (metric.falls_with_time || metric.key == "iteration_seconds");
+}
+
 } // namespace stagecraft

@@ -98,4 +98,7 @@ double seconds_of_figure(const TruthMetric& metric, const PredictedRun& run, dou
 /// The SI amount of a unit of the metric. InputError naming those that it has.
 double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where);
 
+/// Whether the figure is of whole iterations: their time, or a rate.
+bool of_whole_iterations(const TruthMetric& metric);
+
 } // namespace stagecraft

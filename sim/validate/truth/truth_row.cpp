@@ -10,6 +10,7 @@
 
 #include "sim/base/format/csv.hpp"
 #include "sim/base/system/file.hpp"
+#include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/truth_metrics.hpp"
 
@@ -116,9 +117,14 @@ void read_degrees(Line& line, TruthDegrees& degrees) {
              .sequence = line.truth("sequence_parallel")};
 }
 
-// "cifar100" of "dataset=cifar100; power_limit_W=100", after "dataset=": up to a semicolon, a comma or a blank.
+// "cifar100" of "dataset=cifar100; power_limit_W=100", after "dataset=", where that begins a word: up to a semicolon, a
+// comma or a blank.
 std::string text_after(const std::string& text, std::string_view words) {
-  const std::size_t found = text.find(words);
+  std::size_t found = text.find(words);
+  while (found != std::string::npos && found > 0 &&
+         std::string_view("; ,").find(text[found - 1]) == std::string_view::npos) {
+    found = text.find(words, found + 1);
+  }
   if (found == std::string::npos) {
     return "";
   }
@@ -144,7 +150,11 @@ void read_value(Line& line, TruthRow& row) {
   row.known = find_truth_metric(row.metric, row.unit);
   if (row.known != nullptr) {
     const double scale = scale_of(*row.known, row.unit, line.cell("unit").where);
-    row.value = row.known->told(line.cell("value").number(0) * scale);
+    const double told = line.cell("value").number(0) * scale;
+    row.value = row.known->told(told);
+    if (row.value < 0) { // the rest of a whole, of which it is more
+      throw InputError(line.cell("value").where, "'" + row.metric + "' is " + to_text(told, 3) + "; allowed: 0 to 1");
+    }
     if (row.metric == "epoch_seconds" && row.epoch_samples > 0) {
       row.value *= static_cast<double>(row.global_batch) / row.epoch_samples;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <span>
 
 #include "sim/base/count_of.hpp"
@@ -346,6 +347,11 @@ private:
   }
 
   // Of a table that gives batches of a device: what replicas accumulate, in whole micro-batches.
+  // More samples than a study takes, which it refuses, where the product is too large for one.
+  static int most_batch(long long samples) {
+    return static_cast<int>(std::min<long long>(samples, std::numeric_limits<int>::max()));
+  }
+
   int batch_of_replicas() {
     int each = static_cast<int>(row_.micro_batch);
     if (each == 0 && images_) {
@@ -353,7 +359,7 @@ private:
       each = kUsual;
       assume("128 images of each device");
     }
-    return each * std::max(1, each > 0 ? row_.accumulated / each : 0) * replicas_;
+    return most_batch(1LL * each * std::max(1, each > 0 ? row_.accumulated / each : 0) * replicas_);
   }
 
   // What a device holds at most does not depend on how many micro-batches follow once its pipeline is full.
@@ -361,7 +367,7 @@ private:
     constexpr int kTurns = 4;
     const int size = std::max(1, static_cast<int>(row_.micro_batch));
     assume(std::to_string(kTurns * pipeline_) + " micro-batches, which fill the pipeline");
-    return kTurns * pipeline_ * size * replicas_;
+    return most_batch(1LL * kTurns * pipeline_ * size * replicas_);
   }
 
   int stated_batch() {
@@ -386,7 +392,7 @@ private:
       size = usual_micro_batch(stated);
       assume(count_of(size, "sample") + " in a micro-batch");
     }
-    if (stated % (size * replicas_) != 0) {
+    if (stated % (1LL * size * replicas_) != 0) {
       return "global_batch " + std::to_string(stated) + " is no multiple of micro_batch " + std::to_string(size) +
              " x " + count_of(replicas_, "replica");
     }

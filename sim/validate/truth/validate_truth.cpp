@@ -8,6 +8,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/system/file.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/study/take_config.hpp"
 #include "sim/validate/truth/asked_rows.hpp"
 #include "sim/validate/truth/baselines.hpp"
@@ -184,14 +185,12 @@ bool is_calibrated(const TruthRow& row, const std::vector<CalibratedModel>& cali
   });
 }
 
-// Whether the row says that its run fitted or not: it says so itself, or the whole run was measured; on a device of
-// known memory.
-bool tells_whether_it_fits(const TruthRow& row, const fs::path& shipped) {
+// Whether the row says that its run fitted or not: it says so itself, or a whole iteration was measured.
+bool tells_whether_it_fits(const TruthRow& row) {
   const FigureKind kind = row.known->kind;
-  const bool ran = kind == FigureKind::time || kind == FigureKind::power || kind == FigureKind::training ||
+  const bool ran = of_whole_iterations(*row.known) || kind == FigureKind::power || kind == FigureKind::training ||
                    row.known->key == "peak_memory_bytes";
-  const bool whole = timed_parts(row) == TimedParts::all && !row.metric.starts_with("layer_");
-  return (kind == FigureKind::verdict || (ran && whole)) && !leaves_memory_open(row, shipped);
+  return kind == FigureKind::verdict || (ran && timed_parts(row) == TimedParts::all);
 }
 
 // The clocks of shipped device types under a cap (power.clocks in platforms/devices) were fitted to how much slower
@@ -237,15 +236,18 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
     const std::size_t study = std::get<std::size_t>(one.study);
     const auto& run = std::get<PredictedRun>(predictions[study]);
     const FigureKind kind = one.row.known->kind;
-    if (tells_whether_it_fits(one.row, shipped) && judged.insert(study).second) {
+    const bool open = leaves_memory_open(one.row, shipped);
+    if (kind == FigureKind::verdict && open) {
+      validation.skipped.push_back({one.row.case_name, "how much memory a '" + excerpt(one.row.gpu) + "' has is open"});
+    } else if (tells_whether_it_fits(one.row) && !open && judged.insert(study).second) {
       const bool fitted = kind != FigureKind::verdict || one.row.value == 0;
       validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
     }
     if (kind == FigureKind::verdict) {
       continue;
     }
-    const bool fitted = is_calibrated(one.row, calibrated) || rests_on_clocks(one.row, highest);
-    const bool is_scored = !rests_on_speed(kind) || !fitted;
+    const bool taught = is_calibrated(one.row, calibrated) || rests_on_clocks(one.row, highest);
+    const bool is_scored = !rests_on_speed(kind) || !taught;
     (is_scored ? validation.rows : validation.calibration).push_back(predicted_row(one, predictions));
     if (is_scored) {
       scored.rows.push_back(&one);

@@ -126,10 +126,6 @@ struct MeasuredPlan {
   double predicted_each() const { return predicted / tokens; }
 };
 
-bool of_whole_iterations(const TruthMetric& metric) {
-  return metric.kind == FigureKind::time && (metric.falls_with_time || metric.key == "iteration_seconds");
-}
-
 // Each configuration once, in order: the median of its measurements, of the first metric that it has.
 std::vector<MeasuredPlan> configurations_of(const std::vector<ComparedRun>& runs) {
   std::vector<MeasuredPlan> configurations;

@@ -384,6 +384,12 @@ private:
     }
     const char* argument = given_.has("cuda-graph-modules") ? "cuda-graph-modules" : "cuda-graph-scope";
     std::vector<std::string> modules = words_of(given_.text(argument));
+    if (given_.has("cuda-graph-modules") && given_.has("cuda-graph-scope")) {
+      draft_.leave(given_.written("cuda-graph-scope") + " (beside " + given_.written("cuda-graph-modules") + ")");
+    }
+    if (by == "full_iteration" && !modules.empty() && modules != std::vector{by}) {
+      draft_.leave(given_.written(argument) + " (the whole iteration is captured)");
+    }
     if (by == "full_iteration") {
       modules = {by};
     } else if (modules.empty() || modules == std::vector<std::string>{"full"}) {

@@ -437,7 +437,7 @@ WrittenConfig write_nemo(const ConfigToWrite& what) {
       {"mbs", number(samples_at_a_time(what))},
       {"gbs", number(what.training.global_batch)},
       {"etp_size", what.mesh.experts.ranks > 1 ? number(what.mesh.experts.tensor) : ""},
-      {"cuda_graphs", what.training.launches.captured.empty() ? "0" : "1"},
+      {"cuda_graphs", what.training.launches.captured == std::vector<std::string>{"layer"} ? "1" : "0"},
       {"use_mcore_fsdp", what.training.sharding.zero == Zero::weights ? "1" : "0"},
       {"recompute_layers", what.recompute == Recompute::full        ? number(layers)
                            : what.recompute == Recompute::selective ? number(what.training.recompute.first)

@@ -155,7 +155,8 @@ void read_routed_experts(Config& config, Decoder& d) {
   const bool from_start = first != nullptr && *first == 0;
   const int dense = from_start ? 0 : config.size("first_k_dense_replace", kMostLayers);
   const int step = config.size("moe_layer_freq", kMostLayers, 1);
-  config.size("n_routed_experts", kMostExperts);
+  config.size("n_routed_experts", kMostExperts); // families mean the numbers of different models by none
+  config.size("num_experts_per_tok", kMostExperts);
   read_experts(config, d, "n_routed_experts", 1, 1);
   const int inside = config.size("moe_intermediate_size", kMostIntermediate);
   d.experts.intermediate = inside;

@@ -68,6 +68,11 @@ void read_opt(Config& config, Decoder& d) {
     throw config.error("do_layer_norm_before", "says that norms stand behind both parts, which is not modelled of this "
                                                "family; allowed: true");
   }
+  if (!config.flag("layer_norm_elementwise_affine", true)) {
+    throw config.error("layer_norm_elementwise_affine",
+                       "says that norms have no parameters, which is not modelled; allowed: "
+                       "true");
+  }
   if (config.size("word_embed_proj_dim", kMostHidden, d.hidden) != d.hidden) {
     throw config.error("word_embed_proj_dim",
                        "is another size than hidden_size, which is not modelled; allowed: the same");
@@ -122,6 +127,7 @@ void read_starcoder2(Config& config, Decoder& d) {
   d.gated = false;
   d.norm = "layer_norm";
   read_llama_like(config, d);
+  d.activation = config.activation("hidden_act", "gelu_pytorch_tanh", !d.gated);
   read_window(config, d, 0);
   set_all_biases(d, config.flag("use_bias", true));
   d.tied = config.flag("tie_word_embeddings", true);
@@ -131,7 +137,7 @@ void read_starcoder2(Config& config, Decoder& d) {
 
 void read_stablelm(Config& config, Decoder& d) {
   d.norm = "layer_norm";
-  read_llama_like(config, d, 0, true);
+  read_llama_like(config, d);
   d.rotary = config.rotary(kRotary, 0.25);
   d.qkv_bias = config.flag("use_qkv_bias", false);
   d.parallel = d.one_norm = config.flag("use_parallel_residual", false);
