@@ -152,6 +152,11 @@ TEST_CASE("kernels that Megatron-LM's arguments capture as CUDA graphs cost the 
   // The model here is dense.
   CHECK(read_text(kBatch + "--cuda-graph-impl local --cuda-graph-modules attn moe_router", "a.sh").unheeded ==
         std::vector<std::string>{"--cuda-graph-modules moe_router (the model has none)"});
+  CHECK(read_text(kBatch + "--cuda-graph-impl full_iteration --cuda-graph-modules attn", "a.sh").unheeded ==
+        std::vector<std::string>{"--cuda-graph-modules (the whole iteration is captured)"});
+  CHECK(
+      read_text(kBatch + "--cuda-graph-impl local --cuda-graph-modules attn --cuda-graph-scope mlp", "a.sh").unheeded ==
+      std::vector<std::string>{"--cuda-graph-scope (beside --cuda-graph-modules)"});
   CHECK_THROWS_WITH(captured("--cuda-graph-impl locl"), Catch::Contains("did you mean 'local'"));
   CHECK_THROWS_WITH(captured("--cuda-graph-impl local --cuda-graph-modules moe_routr"),
                     Catch::Contains("did you mean 'moe_router'"));

@@ -5,6 +5,7 @@
 #include "sim/validate/truth/open_cells.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/validate/validators.hpp"
+#include "tests/error_of.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -95,6 +96,32 @@ TruthRow mlperf_row(const std::string& model, int batch) {
 
 // Batch 32: 6037 1/3 samples, 128: 11264. 48 is a sixth of the way. Of the evaluations every 384 samples, which 48
 // divides, the first 0.125 x 48 + 2 = 8 are left out.
+TEST_CASE("what the source says amiss of a row is refused where it stands, or listed", "[validate][truth]") {
+  const auto row = [](const std::string& gpu, const std::string& figure) {
+    return "a,Some Megatron-LM paper,GPT,2,512,8,128,1024," + gpu + ",8,1,1,,1,,1,8,bf16,,none," + figure + "\n";
+  };
+  const Validation open = validated_figures(row("v100", "out_of_memory,bool,1,"));
+  CHECK(open.verdicts.empty());
+  REQUIRE(open.skipped.size() == 1);
+  CHECK(open.skipped.front().why == "how much memory a 'v100' has is open");
+  CHECK_THAT(
+      test::error_of([&] { validated_figures(row("a100-80gb-sxm", "bubble_fraction_from_profile,fraction,1.5,")); }),
+      Contains("'bubble_fraction_from_profile' is 1.5; allowed: 0 to 1"));
+  // A word of a note begins where nothing stands before it: an optimizer "true" is none.
+  const Validation noted =
+      validated_figures(row("a100-80gb-sxm", "iteration_seconds,s,1,distributed_optimizer=true; optimizer=adam"));
+  CHECK(noted.rows.size() == 1);
+}
+
+// A row of one node whose forward alone was measured says nothing of whether a training fits.
+TEST_CASE("a forward that was measured is no training that fitted", "[validate][truth]") {
+  const Validation validation =
+      validated_figures("a,Some Megatron-LM paper,GPT,2,512,8,128,1024,a100-80gb-sxm,1,1,1,,1,"
+                        ",8,8,bf16,,none,forward_seconds,s,1,\n");
+  CHECK(validation.rows.size() == 1);
+  CHECK(validation.verdicts.empty());
+}
+
 TEST_CASE("a benchmark converges after as many samples as its reference does", "[validate][truth]") {
   const auto length = [](const std::string& model, int batch) {
     return std::get<TrainingLength>(training_length(mlperf_row(model, batch)));

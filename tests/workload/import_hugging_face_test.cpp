@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "sim/workload/attention_kernels.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {
@@ -308,6 +309,22 @@ TEST_CASE("what a family has that is not modelled is refused where its file says
              Catch::Contains("norms stand behind both parts"));
   CHECK_THAT(error({{"model_type", "opt"}, {"ffn_dim", 32}, {"word_embed_proj_dim", 8}}), Catch::Contains("the same"));
   CHECK_THAT(error({{"model_type", "gemma3"}}), Catch::Contains("text_config alone is a gemma3_text"));
+  CHECK_THAT(error({{"model_type", "opt"}, {"ffn_dim", 32}, {"layer_norm_elementwise_affine", false}}),
+             Catch::Contains("norms have no parameters"));
+  CHECK_THAT(error({{"model_type", "glm4_moe"},
+                    {"n_routed_experts", 4},
+                    {"first_k_dense_replace", 1},
+                    {"moe_intermediate_size", 8}}),
+             Catch::Contains("num_experts_per_tok"));
+}
+
+TEST_CASE("attention is found whatever kernels it has", "[workload]") {
+  CHECK(has_attention(read(small({{"model_type", "llama"}}))));
+  CHECK(has_attention(shipped("transformer-xl-base"))); // products, a softmax, products
+  CHECK(has_attention(shipped("mamba2-2.7b")));         // a state space stands in its place
+  CHECK_FALSE(has_attention(shipped("resnet50")));
+  CHECK_FALSE(has_attention(shipped("ncf-movielens-1m")));
+  CHECK_FALSE(has_attention(shipped("shufflenetv2-cifar100")));
 }
 
 // FLOPs of attention with heads of 4: 2 * pairs * (16 + 16).
