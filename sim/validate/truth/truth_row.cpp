@@ -153,7 +153,7 @@ void read_value(Line& line, TruthRow& row) {
     const double told = line.cell("value").number(0) * scale;
     row.value = row.known->told(told);
     if (row.value < 0) { // the rest of a whole, of which it is more
-      throw InputError(line.cell("value").where, "'" + row.metric + "' is " + to_text(told, 3) + "; allowed: 0 to 1");
+      throw InputError(line.cell("value").where, "'" + row.metric + "' is " + to_digits(told, 3) + "; allowed: 0 to 1");
     }
     if (row.metric == "epoch_seconds" && row.epoch_samples > 0) {
       row.value *= static_cast<double>(row.global_batch) / row.epoch_samples;

@@ -238,7 +238,7 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
     const FigureKind kind = one.row.known->kind;
     const bool open = leaves_memory_open(one.row, shipped);
     if (kind == FigureKind::verdict && open) {
-      validation.skipped.push_back({one.row.case_name, "how much memory a '" + excerpt(one.row.gpu) + "' has is open"});
+      validation.skipped.push_back({one.row.case_name, "how much memory '" + excerpt(one.row.gpu) + "' has is open"});
     } else if (tells_whether_it_fits(one.row) && !open && judged.insert(study).second) {
       const bool fitted = kind != FigureKind::verdict || one.row.value == 0;
       validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
