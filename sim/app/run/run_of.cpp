@@ -21,7 +21,7 @@ yaml::Node list_of(const std::string& item, const Where& where) {
 // A plan's file, in the form that is given, as a study lists it; its path is from where the program is called.
 yaml::Node plan_entry(const RunOptions& run) {
   const Where where{"--plan", 0, 0};
-  const yaml::Node file = yaml::text_node(std::filesystem::absolute(run.plan).string(), where);
+  yaml::Node file = yaml::text_node(std::filesystem::absolute(run.plan).string(), where);
   if (run.plan_format.empty()) {
     return file;
   }
