@@ -1,6 +1,7 @@
 // The host that launches kernels beside the device that runs them.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/stage_cost/host_launches.hpp"
+#include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 
 namespace stagecraft::test {
