@@ -19,11 +19,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Rows grouped by one of their members, in order of first appearance.
-using Grouped = std::vector<std::pair<std::string, std::vector<ValidationRow>>>;
-template <class Name> Grouped grouped_by(const std::vector<ValidationRow>& rows, Name name) {
-  Grouped groups;
-  for (const ValidationRow& row : rows) {
+// Rows, or verdicts, grouped by what `name` says of each, in order of first appearance.
+template <class Row, class Name>
+std::vector<std::pair<std::string, std::vector<Row>>> grouped_by(const std::vector<Row>& rows, Name name) {
+  std::vector<std::pair<std::string, std::vector<Row>>> groups;
+  for (const Row& row : rows) {
     auto found =
         std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == name(row); });
     if (found == groups.end()) {
@@ -113,19 +113,7 @@ Json to_value(const VerdictCounts& counts) {
           {"predicted_to_fit_though_it_did_not", counts.predicted_only}};
 }
 
-// Verdicts by their group, in order of first appearance.
-std::vector<std::pair<std::string, std::vector<FitVerdict>>> by_group(const std::vector<FitVerdict>& verdicts) {
-  std::vector<std::pair<std::string, std::vector<FitVerdict>>> groups;
-  for (const FitVerdict& verdict : verdicts) {
-    auto found =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == verdict.group; });
-    if (found == groups.end()) {
-      found = groups.insert(groups.end(), {verdict.group, {}});
-    }
-    found->second.push_back(verdict);
-  }
-  return groups;
-}
+std::string set_of(const FitVerdict& verdict) { return verdict.group; }
 
 // Nothing where nobody knows which runs fitted.
 void add_verdicts(const Validation& validation, Json& json) {
@@ -133,7 +121,7 @@ void add_verdicts(const Validation& validation, Json& json) {
     return;
   }
   json["which_runs_fit"] = to_value(count_verdicts(validation.verdicts));
-  for (const auto& [name, verdicts] : by_group(validation.verdicts)) {
+  for (const auto& [name, verdicts] : grouped_by(validation.verdicts, set_of)) {
     json["which_runs_fit"]["groups"][name] = to_value(count_verdicts(verdicts));
   }
   for (const FitVerdict& verdict : validation.verdicts) {
@@ -158,7 +146,7 @@ Table table_of_verdicts(const std::vector<FitVerdict>& verdicts) {
                {"did, predicted not to", Align::right},
                {"did not, predicted to", Align::right}},
               {}};
-  for (const auto& [name, of_group] : by_group(verdicts)) {
+  for (const auto& [name, of_group] : grouped_by(verdicts, set_of)) {
     table.rows.push_back(cells_of(name, count_verdicts(of_group)));
   }
   table.rows.push_back(cells_of("all", count_verdicts(verdicts)));

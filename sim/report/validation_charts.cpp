@@ -130,8 +130,8 @@ Chart ranking_chart(const std::string& contest, Rows rows, const std::string& me
           .choice = "contest"};
 }
 
-// Predicted ratios of runs that differ in one setting against measured ones. Of pairs of a table that are less than a
-// two-hundredth apart, which no eye tells apart, the first is drawn.
+// Predicted ratios of runs that differ in one setting against measured ones. Of pairs of a table that are alike to half
+// a per cent, which no eye tells apart, the first is drawn.
 Chart what_ifs_chart(const std::vector<WhatIf>& pairs) {
   Chart chart{.name = "what-ifs",
               .title = "Ratios of runs that differ in one setting",

@@ -287,9 +287,7 @@ ExitStatus run(const SweepCommand& options) {
     print(plan_of(points));
     return kDone;
   }
-  OutputOptions best_table = options.output; // its file holds the points
-  best_table.also_table = best_table.format == "table";
-  check_columns(best_table, table_of({}, keys_of(inputs.sweep), inputs.sweep.goal));
+  check_columns(options.output, table_of({}, keys_of(inputs.sweep), inputs.sweep.goal));
   const fs::path results = results_file(options);
   SweepOptions how{.workers = workers_of(options.workers),
                    .shard = parse_shard(options.shard),

@@ -10,25 +10,27 @@
 namespace stagecraft {
 namespace {
 
-yaml::Node list_of(const std::string& item, const Where& where) {
+// The value of a flag as a list; an empty one where the flag is not given.
+yaml::Node list_of(const std::string& value, const char* flag) {
+  const Where where{flag, 0, 0};
   yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
-  if (!item.empty()) {
-    list.items.push_back(yaml::text_node(item, where));
+  if (!value.empty()) {
+    list.items.push_back(yaml::text_node(value, where));
   }
   return list;
 }
 
 // A plan's file, in the form that is given, as a study lists it; its path is from where the program is called.
-yaml::Node plan_entry(const RunOptions& run) {
-  const Where where{"--plan", 0, 0};
-  yaml::Node file = yaml::text_node(std::filesystem::absolute(run.plan).string(), where);
-  if (run.plan_format.empty()) {
-    return file;
+yaml::Node plans_of(const RunOptions& run) {
+  yaml::Node plans = list_of(run.plan.empty() ? "" : std::filesystem::absolute(run.plan).string(), "--plan");
+  if (!run.plan_format.empty()) {
+    yaml::Node& file = plans.items.front();
+    yaml::Node entry{.kind = yaml::Node::Kind::map, .where = file.where};
+    entry.entries.push_back({"format", file.where, yaml::text_node(run.plan_format, {"--plan-format", 0, 0})});
+    entry.entries.push_back({"file", file.where, std::move(file)});
+    file = std::move(entry);
   }
-  yaml::Node entry{.kind = yaml::Node::Kind::map, .where = where};
-  entry.entries.push_back({"file", where, file});
-  entry.entries.push_back({"format", where, yaml::text_node(run.plan_format, {"--plan-format", 0, 0})});
-  return entry;
+  return plans;
 }
 
 // The keys of a study that leave of its comparison what the flags name.
@@ -41,15 +43,11 @@ std::vector<Setting> narrowed_to(const RunOptions& run) {
   }
   std::vector<Setting> settings;
   if (!(run.strategy + run.plan).empty()) {
-    yaml::Node plans{.kind = yaml::Node::Kind::sequence, .where = {"--plan", 0, 0}};
-    if (!run.plan.empty()) {
-      plans.items.push_back(plan_entry(run));
-    }
-    settings.push_back({"compare.strategies", "", list_of(run.strategy, {"--strategy", 0, 0})});
-    settings.push_back({"compare.plans", "", std::move(plans)});
+    settings.push_back({"compare.strategies", "", list_of(run.strategy, "--strategy")});
+    settings.push_back({"compare.plans", "", plans_of(run)});
   }
   if (!run.schedule.empty()) {
-    settings.push_back({"compare.schedules", "", list_of(run.schedule, {"--schedule", 0, 0})});
+    settings.push_back({"compare.schedules", "", list_of(run.schedule, "--schedule")});
   }
   return settings;
 }

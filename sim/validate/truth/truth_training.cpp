@@ -54,9 +54,9 @@ public:
     line("training:");
     line("  framework: " + std::string(framework_.name));
     write_image_layout();
-    for (const auto step : {&TrainingText::write_optimizer, &TrainingText::write_precision, &TrainingText::write_flags,
-                            &TrainingText::write_recompute, &TrainingText::write_degrees, &TrainingText::write_batch,
-                            &TrainingText::write_schedule}) {
+    for (const auto step : {&TrainingText::write_optimizer, &TrainingText::write_epoch, &TrainingText::write_precision,
+                            &TrainingText::write_flags, &TrainingText::write_recompute, &TrainingText::write_degrees,
+                            &TrainingText::write_batch, &TrainingText::write_schedule}) {
       if (std::string reason = (this->*step)(); !reason.empty()) {
         return Infeasible{std::move(reason)};
       }
@@ -83,18 +83,18 @@ private:
     }
     const std::string usual = images_ ? "momentum" : "adam";
     line("  optimizer: " + (known->ours.empty() ? usual : std::string(known->ours)));
-    write_epoch();
     return "";
   }
 
   // Of what the host does once an epoch, an iteration's part.
-  void write_epoch() {
+  std::string write_epoch() {
     const bool of_epochs = row_.metric == "epoch_seconds" || row_.metric == "average_power";
     if (of_epochs && row_.epoch_host_seconds > 0) {
       const double iterations = static_cast<double>(row_.epoch_samples) / row_.global_batch;
       line("  step_overhead: " + std::to_string(1e6 * row_.epoch_host_seconds / iterations) + " us");
       assume(to_text(Seconds{row_.epoch_host_seconds}) + " of the host for the samples of an epoch");
     }
+    return "";
   }
 
   std::string write_precision() {

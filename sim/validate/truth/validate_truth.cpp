@@ -236,14 +236,17 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
     const std::size_t study = std::get<std::size_t>(one.study);
     const auto& run = std::get<PredictedRun>(predictions[study]);
     const FigureKind kind = one.row.known->kind;
-    const bool open = leaves_memory_open(one.row, shipped);
-    if (kind == FigureKind::verdict && open) {
-      validation.skipped.push_back({one.row.case_name, "how much memory '" + excerpt(one.row.gpu) + "' has is open"});
-    } else if (tells_whether_it_fits(one.row) && !open && judged.insert(study).second) {
-      const bool fitted = kind != FigureKind::verdict || one.row.value == 0;
-      validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
+    const bool is_verdict = kind == FigureKind::verdict;
+    if (tells_whether_it_fits(one.row) && !judged.contains(study)) {
+      if (!leaves_memory_open(one.row, shipped)) {
+        judged.insert(study);
+        const bool fitted = !is_verdict || one.row.value == 0;
+        validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
+      } else if (is_verdict) {
+        validation.skipped.push_back({one.row.case_name, "how much memory '" + excerpt(one.row.gpu) + "' has is open"});
+      }
     }
-    if (kind == FigureKind::verdict) {
+    if (is_verdict) {
       continue;
     }
     const bool taught = is_calibrated(one.row, calibrated) || rests_on_clocks(one.row, highest);

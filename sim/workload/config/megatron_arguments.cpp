@@ -286,6 +286,19 @@ std::string MegatronArguments::text(std::string_view name) const {
   return value.text;
 }
 
+std::vector<std::string> MegatronArguments::words(std::string_view name) const {
+  const std::string given = text(name);
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < given.size();) {
+    const std::size_t end = std::min(given.find_first_of(" /,", begin), given.size());
+    if (end > begin) {
+      words.push_back(given.substr(begin, end - begin));
+    }
+    begin = end + 1;
+  }
+  return words;
+}
+
 int MegatronArguments::integer(std::string_view name, int low, int high, int otherwise) const {
   return has(name) ? parse_integer(text(name), low, high, where(name)) : otherwise;
 }

@@ -54,6 +54,8 @@ public:
   Where where(std::string_view name) const { return has(name) ? values_.at(std::string(name)).value.where : whole_; }
   /// The value; "" if the flag is not given. InputError for a variable that the file does not set.
   std::string text(std::string_view name) const;
+  /// The words of the value, which blanks, commas and slashes part, as one tool or another has them.
+  std::vector<std::string> words(std::string_view name) const;
   int integer(std::string_view name, int low, int high, int otherwise) const;
   double number(std::string_view name, double otherwise) const;
   /// The flag as the file calls it: "--num-layers" in a script.

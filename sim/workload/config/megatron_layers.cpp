@@ -133,25 +133,6 @@ bool places_unevenly(const MegatronArguments& arguments) {
          arguments.has("account-for-loss-in-pipeline-split");
 }
 
-namespace {
-
-// "core_attn mlp", or with commas or slashes between them as other tools have it.
-std::vector<std::string> modules_of(const MegatronArguments& arguments) {
-  const std::string given =
-      arguments.has("recompute-modules") ? arguments.text("recompute-modules") : std::string("core_attn");
-  std::vector<std::string> modules;
-  for (std::size_t begin = 0; begin < given.size();) {
-    const std::size_t end = std::min(given.find_first_of(" /,", begin), given.size());
-    if (end > begin) {
-      modules.push_back(given.substr(begin, end - begin));
-    }
-    begin = end + 1;
-  }
-  return modules;
-}
-
-} // namespace
-
 MegatronRecompute read_megatron_recompute(const MegatronArguments& arguments) {
   const std::string granularity = arguments.text("recompute-granularity");
   const std::string method = arguments.text("recompute-method");
@@ -167,7 +148,8 @@ MegatronRecompute read_megatron_recompute(const MegatronArguments& arguments) {
   asked.full = granularity == "full";
   asked.selective = granularity == "selective" || (!asked.full && arguments.has("recompute-activations"));
   asked.first_ones = asked.full && method == "block";
-  asked.modules = modules_of(arguments);
+  asked.modules =
+      arguments.has("recompute-modules") ? arguments.words("recompute-modules") : std::vector<std::string>{"core_attn"};
   if (asked.first_ones && !arguments.has("recompute-num-layers")) {
     throw InputError(arguments.where("recompute-method"), "does not say how many layers of each stage run again; "
                                                           "needed: --recompute-num-layers N");

@@ -2,8 +2,6 @@
 #include "sim/workload/config/megatron_training.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <sstream>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
@@ -383,7 +381,7 @@ private:
       return;
     }
     const char* argument = given_.has("cuda-graph-modules") ? "cuda-graph-modules" : "cuda-graph-scope";
-    std::vector<std::string> modules = words_of(given_.text(argument));
+    std::vector<std::string> modules = given_.words(argument);
     if (given_.has("cuda-graph-modules") && given_.has("cuda-graph-scope")) {
       draft_.leave(given_.written("cuda-graph-scope") + " (beside " + given_.written("cuda-graph-modules") + ")");
     }
@@ -397,12 +395,6 @@ private:
     }
     draft_.modules("launches.captured", kCapturedModules, modules, given_.written(argument),
                    given_.where(given_.has(argument) ? argument : implementation));
-  }
-
-  static std::vector<std::string> words_of(std::string text) {
-    std::replace(text.begin(), text.end(), ',', ' ');
-    std::istringstream in(text);
-    return {std::istream_iterator<std::string>(in), {}};
   }
 
   void read_optimizer() {

@@ -46,41 +46,39 @@ void TrainingDraft::schedule(std::string_view name, const Where& where) {
   made_.schedule_where = where;
 }
 
-void TrainingDraft::recompute_kinds(std::initializer_list<KernelKind> kinds, const Where& where) {
+void TrainingDraft::set_list(std::string_view key, const std::vector<std::string>& items, const Where& where) {
   yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
-  const std::vector<Operator>& operators = context_.model.operators;
-  for (const KernelKind kind : kinds) {
-    if (std::any_of(operators.begin(), operators.end(), [&](const Operator& op) { return op.kind == kind; })) {
-      list.items.push_back(yaml::text_node(std::string(row_of(kind).name), where));
-    }
+  for (const std::string& item : items) {
+    list.items.push_back(yaml::text_node(item, where));
   }
-  if (!list.items.empty()) {
-    yaml::set(made_.training, "recompute.kinds", list);
+  if (!items.empty()) {
+    yaml::set(made_.training, key, list);
   }
 }
 
-void TrainingDraft::recompute_operators(const std::vector<std::string>& names, const Where& where) {
-  yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
-  const std::set<std::string_view> known = [&] {
-    std::set<std::string_view> all;
-    for (const Operator& op : context_.model.operators) {
-      all.insert(op.name);
-    }
-    return all;
-  }();
-  for (const std::string& name : names) {
-    if (known.count(name) > 0) {
-      list.items.push_back(yaml::text_node(name, where));
+void TrainingDraft::recompute_kinds(std::initializer_list<KernelKind> kinds, const Where& where) {
+  std::vector<std::string> names;
+  const std::vector<Operator>& operators = context_.model.operators;
+  for (const KernelKind kind : kinds) {
+    if (std::any_of(operators.begin(), operators.end(), [&](const Operator& op) { return op.kind == kind; })) {
+      names.emplace_back(row_of(kind).name);
     }
   }
-  if (!list.items.empty()) {
-    yaml::set(made_.training, "recompute.operators", list);
+  set_list("recompute.kinds", names, where);
+}
+
+void TrainingDraft::recompute_operators(std::vector<std::string> names, const Where& where) {
+  std::set<std::string_view> known;
+  for (const Operator& op : context_.model.operators) {
+    known.insert(op.name);
   }
+  std::erase_if(names, [&](const std::string& name) { return !known.contains(name); });
+  set_list("recompute.operators", names, where);
 }
 
 void TrainingDraft::modules(std::string_view key, std::span<const ModuleRow> known,
                             const std::vector<std::string>& names, const std::string& argument, const Where& where) {
-  yaml::Node list{.kind = yaml::Node::Kind::sequence, .where = where};
+  std::vector<std::string> found;
   for (const std::string& name : names) {
     const auto row = std::find_if(known.begin(), known.end(), [&](const ModuleRow& one) { return one.name == name; });
     if (const std::string meant = misspelt(name, names_of(known)); !meant.empty()) {
@@ -92,12 +90,10 @@ void TrainingDraft::modules(std::string_view key, std::span<const ModuleRow> kno
     } else if (row->operators(context_.model).empty()) {
       leave(argument + " " + name + " (the model has none)");
     } else {
-      list.items.push_back(yaml::text_node(name, where));
+      found.push_back(name);
     }
   }
-  if (!list.items.empty()) {
-    yaml::set(made_.training, key, list);
-  }
+  set_list(key, found, where);
 }
 
 void TrainingDraft::recompute_blocks(int at_a_time, int first, const Where& where) {

@@ -46,7 +46,7 @@ public:
   /// Operators of these kinds run again, of those kinds that the model has.
   void recompute_kinds(std::initializer_list<KernelKind> kinds, const Where& where);
   /// These operators run again, too, of those that the model has.
-  void recompute_operators(const std::vector<std::string>& names, const Where& where);
+  void recompute_operators(std::vector<std::string> names, const Where& where);
   /// Sets a dotted key of `training` to modules by Megatron-LM's names for them, of those of a table that the model
   /// has; a line for each other one, after the file's name for the argument. InputError where a name misspells one.
   void modules(std::string_view key, std::span<const ModuleRow> known, const std::vector<std::string>& names,
@@ -70,6 +70,9 @@ public:
   ImportedTraining take() { return std::move(made_); }
 
 private:
+  /// Sets a dotted key of `training` to a list; nothing where it is empty.
+  void set_list(std::string_view key, const std::vector<std::string>& items, const Where& where);
+
   const ConfigContext& context_;
   int layers_;
   ImportedTraining made_;

@@ -248,14 +248,6 @@ void read_smollm3(Config& config, Decoder& d) {
   }
 }
 
-// Granite scales results by constants, which costs nothing.
-void read_granite(Config& config, Decoder& d) {
-  read_llama(config, d);
-  for (const char* scale : {"attention_multiplier", "embedding_multiplier", "logits_scaling", "residual_multiplier"}) {
-    config.given(scale);
-  }
-}
-
 void read_seed_oss(Config& config, Decoder& d) {
   constexpr int kHeadWidth = 128;
   read_llama_like(config, d, kHeadWidth);
@@ -366,7 +358,7 @@ constexpr std::array kDecoders = {
     Family{"gemma2", {"Gemma2ForCausalLM"}, write<read_gemma2>},
     Family{"gemma3_text", {"Gemma3ForCausalLM"}, write<read_gemma3>},
     Family{"smollm3", {"SmolLM3ForCausalLM"}, write<read_smollm3>},
-    Family{"granite", {"GraniteForCausalLM"}, write<read_granite>},
+    Family{"granite", {"GraniteForCausalLM"}, write<read_llama>},
     Family{"seed_oss", {"SeedOssForCausalLM"}, write<read_seed_oss>},
     Family{"phi3", {"Phi3ForCausalLM"}, write<read_phi3>},
 };

@@ -9,14 +9,16 @@ namespace {
 
 constexpr const char* kNeoxRotary = "rotary_pct";
 
-// What is not modelled of a family, and how its file says so.
-void refuse(Config& config, const char* key, const char* lack) {
-  if (config.flag(key, false)) {
-    throw config.error(key, std::string("says that the model has ") + lack + ", which is not modelled; allowed: false");
-  }
-}
-
 void set_all_biases(Decoder& d, bool has) { d.qkv_bias = d.projection_bias = d.mlp_bias = has; }
+
+// Layer normalizations, and a feed-forward part without a gate; sizes under their usual names.
+void read_ungated(Config& config, Decoder& d, const char* activation, bool key_value_heads_may_be_missing) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  read_sizes(config, d);
+  read_heads(config, d, 0, key_value_heads_may_be_missing);
+  d.activation = config.activation("hidden_act", activation, !d.gated);
+}
 
 void read_gpt_neox(Config& config, Decoder& d) {
   d.gated = false;
@@ -43,7 +45,7 @@ void read_gpt2(Config& config, Decoder& d) {
   d.positions = config.size("n_positions", kMostSequence);
   d.activation = config.activation("activation_function", "gelu_new", !d.gated);
   d.tied = config.flag("tie_word_embeddings", true);
-  d.qkv_bias = d.projection_bias = d.mlp_bias = true;
+  set_all_biases(d, true);
   d.dropout = config.drops("resid_pdrop", 0.1);
   d.embedding_dropout = config.drops("embd_pdrop", 0.1);
 }
@@ -81,11 +83,7 @@ void read_opt(Config& config, Decoder& d) {
 
 // Phi-1 to Phi-2: both parts read one norm, and the head has a bias.
 void read_phi(Config& config, Decoder& d) {
-  d.gated = false;
-  d.norm = "layer_norm";
-  read_sizes(config, d);
-  read_heads(config, d, 0, true);
-  d.activation = config.activation("hidden_act", "gelu_new", !d.gated);
+  read_ungated(config, d, "gelu_new", true);
   d.rotary = config.rotary(kRotary, 0.5);
   d.parallel = d.one_norm = true;
   d.head_bias = true;
@@ -93,7 +91,6 @@ void read_phi(Config& config, Decoder& d) {
   d.tied = config.flag("tie_word_embeddings", false);
   d.dropout = config.drops("resid_pdrop", 0);
   d.embedding_dropout = config.drops("embd_pdrop", 0);
-  refuse(config, "qk_layernorm", "layer norms of queries and keys");
 }
 
 // The new architecture of Falcon has groups of queries and a norm for each part; the old one key and value head, or as
@@ -120,14 +117,10 @@ void read_falcon(Config& config, Decoder& d) {
   set_all_biases(d, config.flag("bias", false));
   d.tied = config.flag("tie_word_embeddings", true);
   d.dropout = config.drops("hidden_dropout", 0);
-  refuse(config, "alibi", "biases of attention by distance");
 }
 
 void read_starcoder2(Config& config, Decoder& d) {
-  d.gated = false;
-  d.norm = "layer_norm";
-  read_llama_like(config, d);
-  d.activation = config.activation("hidden_act", "gelu_pytorch_tanh", !d.gated);
+  read_ungated(config, d, "gelu_pytorch_tanh", false);
   read_window(config, d, 0);
   set_all_biases(d, config.flag("use_bias", true));
   d.tied = config.flag("tie_word_embeddings", true);
@@ -142,16 +135,11 @@ void read_stablelm(Config& config, Decoder& d) {
   d.qkv_bias = config.flag("use_qkv_bias", false);
   d.parallel = d.one_norm = config.flag("use_parallel_residual", false);
   d.dropout = config.drops("hidden_dropout", 0);
-  refuse(config, "qk_layernorm", "layer norms of queries and keys");
 }
 
 // Nemotron of 2024: squared ReLU without a gate.
 void read_nemotron(Config& config, Decoder& d) {
-  d.gated = false;
-  d.norm = "layer_norm";
-  read_sizes(config, d);
-  read_heads(config, d, 0, true);
-  d.activation = config.activation("hidden_act", "relu2", !d.gated);
+  read_ungated(config, d, "relu2", true);
   d.rotary = config.rotary(kRotary, 0.5);
   read_attention_bias(config, d);
   d.mlp_bias = config.flag("mlp_bias", false);
