@@ -149,6 +149,12 @@ std::string shown(const Metric& metric, double value) {
   if (metric.unit == "B") {
     return to_text(Bytes{value});
   }
+  if (metric.unit == "J") {
+    return to_text(Joules{value});
+  }
+  if (metric.unit == "USD") {
+    return to_text(Dollars{value});
+  }
   return metric.heading.ends_with("[%]") ? percent(value, 1) : number_cell(metric.scale * value).text;
 }
 
@@ -289,7 +295,7 @@ Answer answer_of(const Side& before, const Side& after, const std::vector<Change
           {name, signed_percent(b / a - 1), shown(metric, a) + " before, " + shown(metric, b) + " now"});
     }
   };
-  add("Cost per sample", metric("usd_per_million_samples"));
+  add("Cost per million samples", metric("usd_per_million_samples"));
   add("Energy per sample", metric("joules_per_sample"));
   add("Peak memory", metric("peak_memory_bytes"));
   if (pairs.size() > 1) {
