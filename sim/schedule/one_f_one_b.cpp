@@ -15,17 +15,21 @@ std::vector<Action> alternate(int stage, int micro_batches, int warm_up, int wei
   std::vector<Action> order(static_cast<std::size_t>(micro_batches) * (weight_delay >= 0 ? 3 : 2));
   auto next = order.begin();
   int next_weight = 0;
-  for (int m = 0; m < w; ++m) {
-    *next++ = {TaskKind::forward, m, stage};
-  }
-  for (int i = 0; i < micro_batches; ++i) {
-    if (w + i < micro_batches) {
-      *next++ = {TaskKind::forward, w + i, stage};
-    }
+  const auto go_back = [&](int i) {
     *next++ = {TaskKind::backward, i, stage};
     if (weight_delay >= 0 && i >= weight_delay) {
       *next++ = {TaskKind::weight, next_weight++, stage};
     }
+  };
+  for (int m = 0; m < w; ++m) {
+    *next++ = {TaskKind::forward, m, stage};
+  }
+  for (int i = 0; w + i < micro_batches; ++i) {
+    *next++ = {TaskKind::forward, w + i, stage};
+    go_back(i);
+  }
+  for (int i = micro_batches - w; i < micro_batches; ++i) {
+    go_back(i);
   }
   while (weight_delay >= 0 && next_weight < micro_batches) {
     *next++ = {TaskKind::weight, next_weight++, stage};

@@ -119,9 +119,9 @@ public:
     for_each_change(order, change_of_kind, [&](std::int32_t, double change) {
       ++changes;
       now += change;
-      if (change > 0) {
+      if (now > most) {
         most_at = now > most * (1 + kTie) ? changes : most_at;
-        most = std::max(most, now);
+        most = now;
       }
       return true;
     });
