@@ -52,8 +52,9 @@ PlanResult split_mcmc(const PlanRequest& request) {
     return Infeasible{start.why_not};
   }
   Random random(request.seed);
+  const int proposals = request.any_plan ? 0 : request.budget - start.scored;
   const Valued<StageGroups> best = metropolis<StageGroups>(
-      start.found, {.proposals = request.budget - start.scored}, random, random_move,
+      start.found, {.proposals = proposals}, random, random_move,
       [&](const StageGroups& state) { return score_plan(unchunked, make_group_plan(unchunked, state)).seconds; });
   Plan plan = make_group_plan(unchunked, best.state);
   plan.objective = Objective{"iteration", Seconds{best.value}};

@@ -62,7 +62,8 @@ PlanResult split_best_of_random(const PlanRequest& request) {
   Plan best;
   PlanScore least;
   std::string reason;
-  for (int drawn = 0; drawn < request.budget; ++drawn) {
+  const auto is_enough = [&] { return request.any_plan && !best.stages.empty(); };
+  for (int drawn = 0; drawn < request.budget && !is_enough(); ++drawn) {
     Plan plan = random_chain(request, random);
     if (!best.stages.empty() && surely_slower(request, plan, least.seconds)) {
       continue;

@@ -21,6 +21,7 @@ struct Scenario {
   std::uint64_t seed = 0; ///< seed for a strategy that draws; 0: the study's seed
   bool explain = true;    ///< where the plan does not fit, find a change that would make it fit
   bool brief = false;     ///< figures alone: no names, bound or speed-up
+  bool any_plan = false;  ///< only asked whether it runs: a strategy that searches may end at the first plan that does
 
   /// The name of its schedule, or of its orders.
   std::string schedule_name() const { return schedule != nullptr ? std::string(schedule->name) : orders->name; }

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "sim/strategy/heuristic/metropolis.hpp"
 #include "sim/strategy/heuristic/stage_moves.hpp"
@@ -133,6 +134,35 @@ TEST_CASE("mcmc uses the replay that it is given, within its budget", "[plan][mc
   REQUIRE(plan.stages.size() == 1);
   CHECK(plan.stages[0].devices == std::vector<DeviceId>{2});
   CHECK(plan.objective->value.value == 1);
+}
+
+// Two operators on two devices, and a replay that lets only plans of some number of stages run: one, as data parallelism
+// has it; two, as equal stages; or three, as none.
+TEST_CASE("where any plan will do, a search ends at the first that runs, and finds one wherever it does otherwise",
+          "[plan][mcmc][random]") {
+  test::Toy toy;
+  toy.operators.assign(2, {{3}});
+  toy.edges = test::chain_edges(2);
+  toy.devices = {{}, {}};
+  const test::World world(toy);
+  for (const std::size_t stages : {1, 2, 3}) {
+    for (const char* strategy : {"mcmc", "best-of-random"}) {
+      PlanRequest request = world.request();
+      int calls = 0;
+      request.evaluate = [&](const Plan& plan) {
+        ++calls;
+        return Evaluation{.iteration = Seconds{1}, .why_not = plan.stages.size() == stages ? "" : "other stages"};
+      };
+      const auto runs = [&] { return std::holds_alternative<Plan>(make_plan(test::strategy_row(strategy), request)); };
+      const bool found = runs();
+      const int all = std::exchange(calls, 0);
+      request.any_plan = true;
+      CAPTURE(stages, strategy, all, calls);
+      CHECK(runs() == found);
+      CHECK(found == (stages == 2 || (stages == 1 && std::string_view(strategy) == "mcmc"))); // random splits use both
+      CHECK((found ? calls <= 2 && calls < all : calls == all));
+    }
+  }
 }
 
 TEST_CASE("mcmc is never worse than data parallelism or equal stages, nor best-of-random than random", "[plan][mcmc]") {

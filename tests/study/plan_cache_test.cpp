@@ -29,10 +29,11 @@ class Planning {
 public:
   explicit Planning(PlanResult (*split)(const PlanRequest&)) : row_{.name = "test", .help = "", .split = split} {}
 
-  const Planned* of(const InFlight& in_flight, int versions = 1, FitChange change = FitChange::none) {
+  const Planned* of(const InFlight& in_flight, int versions = 1, FitChange change = FitChange::none,
+                    bool any_plan = false) {
     const PlanRequest request{
         .problem = costs_.problem(1), .devices = costs_.devices(), .in_flight = in_flight, .versions = versions};
-    return &cache_.find_or_plan({.strategy = &row_, .change = change}, request);
+    return &cache_.find_or_plan({.strategy = &row_, .change = change, .any_plan = any_plan}, request);
   }
 
 private:
@@ -69,6 +70,18 @@ TEST_CASE("a plan that memory did not shape serves each schedule under which it 
     CHECK((planning.of(holding(2, 3, 4), 1, change) == changed) == (change == FitChange::unlimited_memory));
     CHECK(planning.of(holding(1, 1, 1), 1, change) == changed);
   }
+}
+
+TEST_CASE("who asks for any plan is served with one that was searched for, not the other way round",
+          "[study][plan-cache]") {
+  Planning planning(shaped_by_memory);
+  const auto ask = [&](bool any_plan) { return planning.of(holding(1, 1, 1), 1, FitChange::none, any_plan); };
+  const Planned* any = ask(true);
+  CHECK(ask(true) == any);
+  const Planned* searched = ask(false);
+  CHECK(searched != any);
+  CHECK(ask(false) == searched);
+  CHECK(ask(true) == searched);
 }
 
 TEST_CASE("a strategy that asks for replays is planned for each schedule", "[study][plan-cache]") {

@@ -53,6 +53,7 @@ struct PlanRequest {
   /// others asks them with this same request.
   std::function<PlanResult(const StrategyRow&)> plan_of;
   int budget = 200;            ///< most plans that a strategy may evaluate
+  bool any_plan = false;       ///< any plan that `evaluate` says runs will do: a search may end at the first
   BalanceOptions balance;      ///< options of the strategy dynamic
   int state_cap = 6000;        ///< antichain states, docs/decisions/0004-state-cap.md
   ProblemMemo* memo = nullptr; ///< what planners found out of the problem at earlier questions, if anything is kept

@@ -57,6 +57,7 @@ std::string more_micro_batches(StudyMemo& memo, const Scenario& scenario) {
   StudyCosts& costs = memo.costs;
   constexpr int kMostDoublings = 6;
   Scenario changed = scenario;
+  changed.any_plan = true;
   for (int doubling = 0; doubling < kMostDoublings; ++doubling) {
     changed.micro_batches *= 2;
     if (!can_be(costs.study(), changed.micro_batches)) {

@@ -48,9 +48,12 @@ PlanCache::Planning PlanCache::plan(const StrategyRow& strategy, PlanRequest req
 }
 
 const Planned& PlanCache::find_or_plan(const PlanKey& key, const PlanRequest& request) {
-  Plannings& known = known_[key];
-  if (const Planning* found = serving(known, key, request)) {
-    return found->planned;
+  PlanKey searched = key;
+  searched.any_plan = false;
+  for (const PlanKey& served : {searched, key}) {
+    if (const Planning* found = serving(known_[served], served, request)) {
+      return found->planned;
+    }
   }
   return add(key, plan(*key.strategy, request)).planned;
 }

@@ -34,6 +34,7 @@ struct PlanKey {
   int chunks = 1;
   StagePlacement stage_placement = StagePlacement::interleaved;
   std::uint64_t seed = 0;
+  bool any_plan = false; ///< only for a strategy that asks for replays; one that was searched for will do as well
   auto operator<=>(const PlanKey&) const = default;
 };
 

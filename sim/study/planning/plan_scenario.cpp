@@ -169,9 +169,10 @@ Planned plan_of_strategy(StudyMemo& memo, const Scenario& scenario, FitChange ch
   StudyCosts& costs = memo.costs;
   const Problem& problem = change == FitChange::none ? costs.believed(count, scenario.recompute)
                                                      : costs.problem(count, scenario.recompute, change);
-  const PlanRequest request = plan_request(memo, scenario, problem);
+  PlanRequest request = plan_request(memo, scenario, problem);
   const StrategyRow& planner = planner_of(*scenario.strategy, problem.model, request.devices.size());
   const bool replays = planner.searches && request.evaluate;
+  request.any_plan = replays && scenario.any_plan;
   Planned planned = memo.plans.find_or_plan({.strategy = &planner,
                                              .micro_batches = count,
                                              .recompute = scenario.recompute,
@@ -180,7 +181,8 @@ Planned plan_of_strategy(StudyMemo& memo, const Scenario& scenario, FitChange ch
                                              .orders = replays ? scenario.orders : nullptr,
                                              .chunks = request.chunks,
                                              .stage_placement = request.stage_placement,
-                                             .seed = scenario.seed},
+                                             .seed = scenario.seed,
+                                             .any_plan = request.any_plan},
                                             request);
   if (Plan* plan = std::get_if<Plan>(&planned.result)) {
     plan->strategy = scenario.strategy->name;
