@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 
+#include "sim/replay/binding_links.hpp"
+
 namespace stagecraft {
 
 namespace {
@@ -36,7 +38,8 @@ double SharedFlows::seconds_alone(const Work& work) const {
   return work.bytes < 1 ? 0 : work.bytes / graph_.legs[work.leg].bandwidth.value;
 }
 
-// Numbers the links that several channels cross, and lists for each leg those on its way.
+// Numbers the binding links that several channels cross, and lists for each leg those on its way. Where a link in the
+// shadow of another is full, so is that one, which as many channels cross.
 void SharedFlows::find_contended(const TaskGraph& graph, const Platform& platform) {
   constexpr std::int32_t kNobody = -1, kSeveral = -2;
   std::vector<std::int32_t> crossed_by(platform.links.size(), kNobody); // a channel, or kSeveral
@@ -53,23 +56,23 @@ void SharedFlows::find_contended(const TaskGraph& graph, const Platform& platfor
   }
   std::vector<std::int32_t> number_of(platform.links.size(), kNobody);
   use_begin_.push_back(0);
-  for (const Leg& leg : graph.legs) {
-    for (const LinkId link : leg.links) {
-      const double bandwidth = platform.links[link].bandwidth.value;
-      if (crossed_by[link] != kSeveral || std::isinf(bandwidth)) {
+  const std::vector<std::vector<LinkId>> binding = binding_links(graph, platform);
+  for (std::size_t leg = 0; leg < graph.legs.size(); ++leg) {
+    for (const LinkId link : binding[leg]) {
+      if (crossed_by[link] != kSeveral) {
         continue;
       }
       if (number_of[link] == kNobody) {
         number_of[link] = static_cast<std::int32_t>(bandwidth_.size());
-        bandwidth_.push_back(bandwidth);
+        bandwidth_.push_back(platform.links[link].bandwidth.value);
       }
       const auto known = std::find_if(uses_.begin() + use_begin_.back(), uses_.end(),
                                       [&](const Use& use) { return use.link == number_of[link]; });
       if (known != uses_.end()) {
         ++known->times;
-        known->wanted += leg.bandwidth.value;
+        known->wanted += graph.legs[leg].bandwidth.value;
       } else {
-        uses_.push_back({number_of[link], 1, leg.bandwidth.value});
+        uses_.push_back({number_of[link], 1, graph.legs[leg].bandwidth.value});
       }
     }
     use_begin_.push_back(static_cast<std::int32_t>(uses_.size()));

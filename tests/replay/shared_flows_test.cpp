@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "sim/replay/binding_links.hpp"
 #include "sim/replay/replay_apart.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "tests/catch.hpp"
@@ -36,6 +37,36 @@ TEST_CASE("flows share only if a link cannot carry them at once", "[replay][shar
   CHECK(apart({15, 5, 5, 5}, three));
   // No bytes, no flow; a latency is none either.
   CHECK(apart({10}, {first, {0, {{0}}}, {100, {{0}}, 0, 10}}));
+}
+
+// Two flows from machine a over its own links 0 and 1 and its NIC 2, one from machine b over 3 and its NIC 4, to a common
+// sink 5.
+TEST_CASE("a link that is full only where another is does not bind", "[replay][sharing]") {
+  const auto binding = [](const std::vector<double>& bandwidths, std::vector<std::vector<LinkId>> ways) {
+    const Platform platform = test::links_of(bandwidths);
+    std::vector<test::Flow> flows;
+    for (const std::vector<LinkId>& way : ways) {
+      flows.push_back({100, {way}});
+    }
+    return binding_links(test::graph_of(platform, flows), platform);
+  };
+  using Ways = std::vector<std::vector<LinkId>>;
+  const Ways ways = {{0, 2, 5}, {1, 2, 5}, {3, 4, 5}};
+  // All wider than the sink: only it is ever full.
+  CHECK(binding({20, 20, 15, 20, 15, 10}, ways) == Ways{{5}, {5}, {5}});
+  // The sink is wide, so each NIC binds what crosses it; as wide as it, b's link would be full at the same moment.
+  CHECK(binding({20, 20, 15, 15, 15, 40}, ways) == Ways{{2, 5}, {2, 5}, {3, 5}});
+  // a's links are narrower than its NIC, which yet both can fill together.
+  CHECK(binding({10, 10, 15, 20, 15, 40}, ways) == Ways{{0, 2, 5}, {1, 2, 5}, {4, 5}});
+  // A third way leaves the NIC out, so that a's first link may be full alone.
+  CHECK(binding({20, 20, 15, 20, 15, 40}, {{0, 2}, {0}, {1, 2}}) == Ways{{0, 2}, {0}, {2}});
+  // What is crossed twice is full at half its width; without a limit, nothing is.
+  CHECK(binding({12, 20, 10}, {{0, 1, 1}, {2, 1, 1}}) == Ways{{0, 1, 1}, {2, 1, 1}});
+  CHECK(binding({12, 20, 10}, {{0, 1}, {2, 1}}) == Ways{{0, 1}, {2, 1}});
+  CHECK(binding({12, 10, 10}, {{0, 1, 1}, {2, 1, 1}}) == Ways{{1, 1}, {1, 1}});
+  CHECK(binding({12, 20, 10}, {{0, 0, 1}}) == Ways{{0, 0}});
+  CHECK(binding({10, 12}, {{0, 1, 1}}) == Ways{{0, 1, 1}});
+  CHECK(binding({test::kInfinite, 10}, {{0, 1}, {0}}) == Ways{{1}, {}});
 }
 
 TEST_CASE("a flow that meets another in the middle of a byte keeps what is left of it", "[replay][sharing]") {

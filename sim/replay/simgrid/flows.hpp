@@ -17,8 +17,9 @@ namespace stagecraft {
 // some does its clock lead: a timer stands for whatever happens next outside.
 class FlowPhase {
 public:
-  FlowPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request)
-      : engine_(engine), network_(network), until_(request, clock_now()), request_(until_.request()),
+  /// `number`: which of the network's requests it is.
+  FlowPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request, std::size_t number)
+      : engine_(engine), ends_(network.ends(number)), until_(request, clock_now()), request_(until_.request()),
         flows_(request.graph, request.platform), recurrence_(request_, &flows_, clock_now()),
         scale_(scale_of(request.graph)) {
     network.adopt(request.platform, request.graph, scale_);
@@ -85,7 +86,7 @@ private:
   void enter() {
     for (const MetFlow& met : flows_.met()) {
       live_.resize(std::max(live_.size(), static_cast<std::size_t>(met.number) + 1));
-      const Network::Ends& ends = network_.ends(request_.platform, request_.graph.legs[met.leg]);
+      const Network::Ends& ends = ends_[static_cast<std::size_t>(met.leg)];
       const sg::CommPtr comm = sg::Comm::sendto_init();
       comm->set_payload_size(std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(met.bytes * scale_))));
       comm->set_data(reinterpret_cast<void*>(static_cast<std::uintptr_t>(met.number) + 1));
@@ -116,7 +117,7 @@ private:
   }
 
   const sg::Engine& engine_;
-  const Network& network_;
+  const std::vector<Network::Ends>& ends_; // [leg]
   UntilSteady until_;
   const ReplayRequest& request_;
   SharedFlows flows_;

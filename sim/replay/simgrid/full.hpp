@@ -15,10 +15,10 @@ namespace stagecraft {
 // are timers.
 class FullPhase {
 public:
-  FullPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request,
-            std::vector<sg::Host*> hosts)
+  /// `number`: which of the network's requests it is.
+  FullPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request, std::size_t number)
       : engine_(engine), graph_(request.graph), iterations_(request.iterations), computing_(request.computing),
-        hosts_(std::move(hosts)), begin_(clock_now()) {
+        hosts_(network.computers(number)), ends_(network.ends(number)), begin_(clock_now()) {
     constexpr double kWholeBytes = 1;
     network.adopt(request.platform, graph_, kWholeBytes);
     const std::vector<std::int32_t> waits = graph_.waits_over<std::int32_t>(iterations_);
@@ -34,9 +34,6 @@ public:
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
     send_queues_.resize(graph_.channels);
-    for (const Leg& leg : graph_.legs) {
-      ends_.push_back(std::isinf(leg.bandwidth.value) ? Network::Ends{} : network.ends(request.platform, leg));
-    }
   }
 
   /// Runs the graph to its end; false if tasks remain that wait for each other.
@@ -286,14 +283,14 @@ private:
   const TaskGraph& graph_;
   int iterations_;
   std::span<const double> computing_; // [executed]: seconds of computations; empty: those of works
-  std::vector<sg::Host*> hosts_;
+  std::vector<sg::Host*> hosts_;           // [device]
+  const std::vector<Network::Ends>& ends_; // [leg]
   double begin_;
   Timeline timeline_;
   std::vector<Waiting> waiting_; // [executed]
   std::vector<long> position_;
   std::vector<char> busy_;
   std::vector<SendQueue> send_queues_;
-  std::vector<Network::Ends> ends_; // [leg]
   std::vector<sg::ActivityPtr> live_;
   std::vector<Executed> executed_of_slot_;
   std::vector<std::size_t> free_slots_;

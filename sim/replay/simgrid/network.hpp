@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/replay/binding_links.hpp"
 #include "sim/replay/speeds.hpp"
 
 namespace stagecraft {
@@ -21,7 +22,8 @@ namespace sg = simgrid::s4u;
 
 inline double clock_now() { return sg::Engine::get_clock(); }
 
-// The links of all graphs of a batch, and one sending host per distinct leg. A star zone takes any list of links as a
+// The links of all graphs of a batch, and one sending host per distinct way; on the way of a flow are the links that may
+// bind it, of a graph that SimGrid runs as a whole (`computes`) all. A star zone takes any list of links as a
 // host's route out, so every topology fits, and nothing grows with the pairs of devices. It drops a link that stands in
 // the list again, so a coupled flow that crosses a link several times has a zone of two hosts for itself. Graphs of
 // several platforms share the links of equal numbers, which take the bandwidths of a platform before its graph runs.
@@ -34,9 +36,7 @@ public:
     zone_->add_route(nullptr, sink_->get_netpoint(), nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
     for (const ReplayRequest& request : requests) {
       links_.resize(std::max(links_.size(), request.platform.links.size()), nullptr);
-      for (const Leg& leg : request.graph.legs) {
-        add(request.platform, leg);
-      }
+      add_ways(request, computes);
     }
     for (std::size_t request = 0; computes && request < requests.size(); ++request) {
       add_computers(requests[request], request);
@@ -49,11 +49,11 @@ public:
     return computers_.empty() ? std::vector<sg::Host*>{} : computers_[request];
   }
 
-  /// The hosts at the two ends of a leg.
+  /// The hosts at the two ends of each leg of a request's graph; of a leg without limits, nothing.
   struct Ends {
     sg::Host *sender = nullptr, *sink = nullptr;
   };
-  const Ends& ends(const Platform& platform, const Leg& leg) const { return ends_.at(limited_links(platform, leg)); }
+  const std::vector<Ends>& ends(std::size_t request) const { return ends_[request]; }
 
   /// Gives the links of a graph the bandwidths of its platform, in parts of a byte of which `scale` are one. No
   /// transfer may be under way.
@@ -106,22 +106,34 @@ private:
     return limited;
   }
 
-  void add(const Platform& platform, const Leg& leg) {
-    const std::vector<LinkId> limited = limited_links(platform, leg);
-    if (std::isinf(leg.bandwidth.value) || ends_.contains(limited)) {
-      return;
+  void add_ways(const ReplayRequest& request, bool all) {
+    const auto binding = all ? std::vector<std::vector<LinkId>>{} : binding_links(request.graph, request.platform);
+    std::vector<Ends>& ends = ends_.emplace_back();
+    for (std::size_t leg = 0; leg < request.graph.legs.size(); ++leg) {
+      const Leg& one = request.graph.legs[leg];
+      ends.push_back(std::isinf(one.bandwidth.value)
+                         ? Ends{}
+                         : ends_of_way(request.platform, all ? limited_links(request.platform, one) : binding[leg]));
+    }
+  }
+
+  Ends ends_of_way(const Platform& platform, const std::vector<LinkId>& way) {
+    const auto known = ends_of_way_.find(way);
+    if (known != ends_of_way_.end()) {
+      return known->second;
     }
     std::vector<sg::LinkInRoute> links;
-    for (const LinkId id : limited) {
+    for (const LinkId id : way) {
       if (links_[id] == nullptr) {
         links_[id] = zone_->create_link("link-" + std::to_string(id), platform.links[id].bandwidth.value);
         links_[id]->set_latency(0); // a latency would change how flows share; a timer stands for it
       }
       links.emplace_back(links_[id]);
     }
-    const std::string number = std::to_string(ends_.size());
-    const bool repeats = std::adjacent_find(limited.begin(), limited.end()) != limited.end();
-    ends_.emplace(limited, repeats ? two_hosts(number, links) : Ends{sender(number, links), sink_});
+    const std::string number = std::to_string(ends_of_way_.size());
+    const bool repeats = std::adjacent_find(way.begin(), way.end()) != way.end();
+    return ends_of_way_.emplace(way, repeats ? two_hosts(number, links) : Ends{sender(number, links), sink_})
+        .first->second;
   }
 
   sg::Host* sender(const std::string& number, const std::vector<sg::LinkInRoute>& links) {
@@ -142,7 +154,8 @@ private:
   sg::NetZone* zone_ = nullptr;
   sg::Host* sink_ = nullptr;
   std::vector<sg::Link*> links_;
-  std::map<std::vector<LinkId>, Ends> ends_;
+  std::map<std::vector<LinkId>, Ends> ends_of_way_;
+  std::vector<std::vector<Ends>> ends_; // [request][leg of the graph]
   std::vector<std::vector<sg::Host*>> computers_; // [request][device of the graph]
 };
 
