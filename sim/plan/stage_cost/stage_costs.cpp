@@ -239,7 +239,17 @@ struct Held {
   Bytes workspace;                  // what recompute makes again, of one segment at a time
   Bytes recomputed;                 // of all segments
   std::optional<Bytes> for_weights; // if it is known
+  Bytes gathered, gathered_again;   // tokens of all ranks that share experts: by any pass, and by recompute
+  Bytes choices, choices_again;     // of these tokens, of any number of bytes
 };
+
+// Where ranks get all tokens they hold those of one mixture at a time; of what comes with them, backward keeps a part.
+void hold_gathered(const GatheredTokens& gathered, bool again, Held& held) {
+  held.gathered = std::max(held.gathered, gathered.tokens);
+  held.choices = std::max(held.choices, gathered.choices);
+  held.gathered_again = std::max(held.gathered_again, again ? gathered.tokens : Bytes{0});
+  held.choices_again = std::max(held.choices_again, again ? gathered.choices : Bytes{0});
+}
 
 // The amounts that the model's file gives.
 Held held_as_given(const Problem& problem, const Stage& stage) {
@@ -269,7 +279,8 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     held.parameters += parameters;
     held.of_experts += part.of_experts ? parameters : 0;
     held.resident += Bytes{problem.model.operators[op].resident_bytes} * part.resident(stage.tensor_parallel);
-    const Bytes stash = problem.stash_bytes(op) * part.stash;
+    hold_gathered(part.gathered, stage.recomputes(op), held);
+    const Bytes stash = problem.stash_bytes(op) * part.stash + part.gathered.kept;
     const Bytes again = stash * (stage.recomputes(op) ? 1 : part_made_again(problem, stage, op));
     held.kept += stash - again;
     if (again.value > 0) {
@@ -423,6 +434,9 @@ StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const 
   memory.workspace = held.workspace * share;                               // of this stage's own segments
   memory.recomputed = held.recomputed * share;
   memory.read_again = held.read_again * share;
+  memory.common_buffer = held.gathered * share; // of forwards; sums, gradients and their sums are as large
+  memory.passing = std::max(held.gathered, held.choices) * share;
+  memory.passing_again = std::max(held.gathered_again, held.choices_again) * share;
   if (!problem.model.memory_given) {
     const Sharding& sharding = problem.training.sharding;
     const double part = part_of_shared(problem.training, stage, held);

@@ -268,6 +268,7 @@ private:
   std::vector<std::int32_t> numbers_; // 0 … micro_batches_ - 1
   TaskGraph graph_;
   std::vector<int> index_of_;
+  std::map<int, Bytes> common_buffers_; // by device: counted already, once for all of its stages
   std::vector<std::vector<ReplicaTasks>> replicas_;
   std::vector<std::unique_ptr<Turns>> turns_;
   ExchangePlan exchanges_;  // passes: of each replica kPasses
