@@ -226,14 +226,73 @@ TEST_CASE("MLPerf's variables of parameters in 8 bits are Megatron-LM's argument
   CHECK(gathers("FP8_PARAM_GATHER=True\n").empty());
 }
 
-// Delayed gradients of weights are among what a pair hides exchanges behind; without pairs they are not taken over.
+// As in Megatron-LM's own examples: an array with two words in a quotation, a text of arguments that goes on with
+// another one, a number of ranks that is computed, and nodes for the environment to tell.
+TEST_CASE("a launch script of Megatron-LM's examples is read whole", "[config]") {
+  const auto read = [](const std::string& nodes, const std::string& pipeline) {
+    return read_text(
+        "GPUS_PER_NODE=8\nNUM_NODES=" + nodes +
+            "\nWORLD_SIZE=$(( $GPUS_PER_NODE * NUM_NODES ))\nDTYPE_ARGS=()\nif [[ \"$DTYPE\" == fp8 ]]; "
+            "then\n  DTYPE_ARGS+=(\n    \"--fp8-format hybrid\"\n  )\nfi\nGPT_ARGS=\"\n  --micro-batch-size 1 "
+            "\\\n  --global-batch-size 32\"\nGPT_ARGS=\"$GPT_ARGS --bf16 --pipeline-model-parallel-size " +
+            pipeline + "\"\ntorchrun pretrain_gpt.py ${DTYPE_ARGS[@]} $GPT_ARGS\n",
+        "train.sh", 16);
+  };
+  const ImportedTraining here = read("2", "4");
+  CHECK(value(here, "fp8") == "delayed");
+  CHECK(value(here, "precision") == "bf16");
+  CHECK(value(here, "global_batch") == "32");
+  CHECK(value(here, "parallel.pipeline") == "4");
+  CHECK(here.unheeded.empty());
+  CHECK(read("1", "4").unheeded == std::vector<std::string>{"8 ranks (the platform has 16 devices)"});
+  CHECK(read("${SLURM_NNODES:-\"1\"}", "16").unheeded.empty()); // as many as the platform has
+  CHECK_THAT(error_of([&] { read("3", "16"); }),
+             Catch::StartsWith("train.sh:13:58: --pipeline-model-parallel-size 16"));
+  CHECK(refusal("WORLD_SIZE=$((8 << 1))\n" + kBatch, "a.sh") ==
+        "a.sh:1:1: '$((8 << 1))' is not understood; allowed: whole numbers and variables, with + - * / % and brackets");
+}
+
+TEST_CASE("an argument may stand in both branches of a condition, with one value", "[config]") {
+  const auto branches = [](const std::string& other) {
+    return kBatch + "\nif [ $MOCK ]; then\n  A=(--num-layers 12)\nelse\n  A=(--num-layers " + other + ")\nfi\n";
+  };
+  CHECK(read_text(branches("12"), "a.sh").conflicts.empty());
+  CHECK_THAT(refusal(branches("24"), "a.sh"), Catch::Contains("'--num-layers' is given twice"));
+  CHECK_THAT(refusal(branches("12") + "--num-layers 12", "a.sh"), Catch::Contains("'--num-layers' is given twice"));
+}
+
+// A mixture's dispatch need not say how many experts there are.
+TEST_CASE("a script's experts are held against the router's", "[config]") {
+  static const ModelGraph kModel = load_model(source_dir() / "workloads/mixtral-8x7b.yaml");
+  const auto unlike = [](const std::string& arguments) {
+    return read_config({kBatch + arguments, "a.sh"}, "", {kModel, 8}).conflicts.size();
+  };
+  CHECK(unlike("--num-experts 8 --moe-router-topk 2") == 0);
+  CHECK(unlike("--num-experts 16 --moe-router-topk 2") == 1);
+}
+
+// Megatron-LM runs a forward beside a backward without a pipeline or with virtual stages, and refuses any other.
+TEST_CASE("tokens go to experts beside another micro-batch's passes, with virtual stages or without a pipeline",
+          "[config]") {
+  const std::string overlap = "--overlap-moe-expert-parallel-comm";
+  const auto schedule = [](const std::string& arguments) { return read_text(kBatch + arguments, "a.sh").schedule; };
+  CHECK(schedule(overlap) == "combined-1f1b");
+  CHECK(schedule(overlap + " --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2") ==
+        "combined-interleaved");
+  CHECK(schedule(overlap + " --pipeline-model-parallel-size 2") == "combined-1f1b");
+}
+
+// Delayed gradients of weights are among what a pair hides exchanges behind; Megatron-LM refuses them without pairs.
 TEST_CASE("delayed gradients of weights go with pairs of passes", "[config]") {
   const auto unheeded = [](const std::string& arguments) {
     return read_text(kBatch + "--pipeline-model-parallel-size 2 --delay-wgrad-compute " + arguments, "a.sh").unheeded;
   };
-  CHECK(unheeded("--overlap-moe-expert-parallel-comm").empty());
-  CHECK(unheeded("") == std::vector<std::string>{"--delay-wgrad-compute"});
-  CHECK(unheeded("--overlap-moe-expert-parallel-comm --num-virtual-stages-per-pipeline-rank 2").size() == 2);
+  CHECK(unheeded("--overlap-moe-expert-parallel-comm --num-virtual-stages-per-pipeline-rank 2").empty());
+  CHECK(unheeded("--overlap-moe-expert-parallel-comm") ==
+        std::vector<std::string>{"--overlap-moe-expert-parallel-comm without virtual stages, which Megatron-LM refuses "
+                                 "(here a rank has one)"});
+  CHECK(unheeded("") == std::vector<std::string>{"--delay-wgrad-compute (which Megatron-LM does only with "
+                                                 "--overlap-moe-expert-parallel-comm)"});
 }
 
 // mixed_precision.py: three of its sets gather so, unless the file says otherwise.

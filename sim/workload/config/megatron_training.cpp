@@ -342,14 +342,20 @@ private:
     if (interleaved && !places_unevenly(given_)) {
       draft_.set("parallel.interleave", stages / pipeline_, where);
     }
-    const bool beside = given_.has("overlap-moe-expert-parallel-comm") && pipeline_ > 1;
-    draft_.schedule(interleaved ? "interleaved" : beside ? "combined-1f1b" : "1f1b", where);
-    if (given_.has("overlap-moe-expert-parallel-comm") && (interleaved || pipeline_ == 1)) {
-      draft_.leave(given_.written("overlap-moe-expert-parallel-comm"));
+    const char* overlap = "overlap-moe-expert-parallel-comm";
+    const bool beside = given_.has(overlap);
+    draft_.schedule(beside        ? interleaved ? "combined-interleaved" : "combined-1f1b"
+                    : interleaved ? "interleaved"
+                                  : "1f1b",
+                    beside ? given_.where(overlap) : where);
+    if (beside && !interleaved && pipeline_ > 1) {
+      draft_.leave(given_.written(overlap) +
+                   " without virtual stages, which Megatron-LM refuses (here a rank has one)");
     }
-    // A pair of combined-1f1b hides what goes to experts behind all else, gradients of weights too.
-    if (given_.has("delay-wgrad-compute") && (interleaved || !beside)) {
-      draft_.leave(given_.written("delay-wgrad-compute"));
+    // A pair hides what goes to experts behind all else, gradients of weights too.
+    if (given_.has("delay-wgrad-compute") && !beside) {
+      draft_.leave(given_.written("delay-wgrad-compute") + " (which Megatron-LM does only with " +
+                   given_.written(overlap) + ")");
     }
     const char* group = "microbatch-group-size-per-virtual-pipeline-stage";
     if (const int size = given_.integer(group, 1, kMostConfigSamples, pipeline_); size != pipeline_) {
