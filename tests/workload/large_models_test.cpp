@@ -211,6 +211,17 @@ TEST_CASE("encoders, state spaces and multi-token prediction have the published 
   CHECK(parameters("deepseek-v3-mtp") - parameters("deepseek-v3") == Approx(11.5e9).epsilon(0.01));
 }
 
+// Where one operator does not tell its dimensions, ranks can share neither tokens nor experts.
+TEST_CASE("operators of language models tell their dimensions", "[workload]") {
+  for (const std::string name : {"gpt3-175b", "llama3-8b", "qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v3",
+                                 "deepseek-v3-mtp", "gpt-oss-20b", "t5-large", "mamba2-2.7b", "nemotron-3-nano"}) {
+    for (const Operator& op : load_model(test::source_dir() / ("workloads/" + name + ".yaml")).operators) {
+      INFO(name << ": " << op.name);
+      CHECK(op.signature);
+    }
+  }
+}
+
 constexpr Sizes kGpt[] = {
     {"gpt3-175b", 96, 12288, 96, 96, 128, 4 * 12288, 51200, 2048, 174615846912},
     {"gpt3-1t", 128, 25600, 160, 160, 160, 4 * 25600, 51200, 2048, 1008038758400},
