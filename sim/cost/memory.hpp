@@ -34,6 +34,8 @@ struct StageMemory {
   /// Where backward is split: what the weight gradient of a micro-batch still needs after the input's gradient. May
   /// exceed the activations, since it includes gradients of outputs. Nothing: all of the activations.
   std::optional<Bytes> for_weights;
+  /// What gradients of weights need that are computed after all backwards, of a micro-batch; none are: 0.
+  Bytes for_deferred;
   /// For sends and receives: two for each tensor that crosses the stage's boundaries. And the units at hand of what
   /// replicas share.
   Bytes buffers;

@@ -33,6 +33,7 @@ struct RankShare {
   std::vector<Exchange> forward, backward; ///< in each pass
   Bytes exchanged;                         ///< bytes sent in either pass, if a file gives them
   GatheredTokens gathered{};               ///< for its forward
+  bool deferred = false;                   ///< the gradient of its weights is computed after all backwards
   Bytes terms; ///< gradients of which each device has a term; added up over the group once an iteration
 };
 

@@ -69,7 +69,7 @@ TaskId TaskGraphBuilder::add(const Work& work, const ReplicaTasks& replica) {
 }
 
 TaskGraphBuilder::Handover TaskGraphBuilder::hand_over(const StageMemory& memory, Bytes all) const {
-  const Bytes rest = request_.schedule.splits_backward ? memory.for_weights.value_or(all) : Bytes{0};
+  const Bytes rest = request_.schedule.splits_backward ? memory.for_weights.value_or(all) : memory.for_deferred;
   return {std::max(rest - all, Bytes{0}), std::max(all - rest, Bytes{0}), rest};
 }
 
@@ -195,8 +195,9 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   replica.backward =
       block(TaskKind::backward, splits ? cost.backward_input : cost.backward(),
             splits ? Pass::backward_input : Pass::backward, handover.more + passing, handover.less + passing);
-  if (splits) {
-    replica.weight = block(TaskKind::weight, cost.backward_weight, std::nullopt, Bytes{0}, handover.rest);
+  if (splits || cost.deferred.value > 0) {
+    replica.weight =
+        block(TaskKind::weight, splits ? cost.backward_weight : cost.deferred, std::nullopt, Bytes{0}, handover.rest);
   }
   if (schedule.steps_each_micro_batch) {
     replica.optimizer = block(TaskKind::optimizer, cost.optimizer, Pass::optimizer, Bytes{0}, Bytes{0});
