@@ -96,7 +96,7 @@ private:
     const yaml::Node* size = given("train_micro_batch_size_per_gpu");
     const yaml::Node* steps = given("gradient_accumulation_steps");
     if (batch == nullptr && size == nullptr) {
-      throw InputError(config_.where, "'train_batch_size' is missing: the samples of an iteration on all devices");
+      return require_batch();
     }
     if (batch != nullptr) {
       yaml::integer(*batch, "train_batch_size", 1, kMostSamples);
@@ -115,6 +115,21 @@ private:
     if (steps == nullptr && size == nullptr) {
       set("micro_batches", "1", batch->where);
     }
+  }
+
+  // A file that leaves its batch to the program that starts DeepSpeed needs one from the study.
+  void require_batch() {
+    if (draft_.context().batch_given) {
+      return;
+    }
+    const yaml::Node* automatic = map_.find("train_batch_size");
+    automatic = automatic != nullptr ? automatic : map_.find("train_micro_batch_size_per_gpu");
+    if (automatic != nullptr) {
+      throw InputError(automatic->where,
+                       "auto is for the program that starts DeepSpeed to fill in; allowed: a number, or "
+                       "the study's 'training.global_batch', as --set training.global_batch=64");
+    }
+    throw InputError(config_.where, "'train_batch_size' is missing: the samples of an iteration on all devices");
   }
 
   // The batch that its other two numbers make on all replicas.

@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kExpressionBegin = 3;           // "$(("
+constexpr std::size_t kExpressionBegin = 3; // "$(("
 constexpr long long kMostNumber = 1'000'000'000'000'000;
 constexpr int kMostNested = 64;
 
@@ -40,7 +40,9 @@ private:
     return is_next;
   }
 
-  static Number checked(Number value) { return value && *value <= kMostNumber && *value >= -kMostNumber ? value : std::nullopt; }
+  static Number checked(Number value) {
+    return value && *value <= kMostNumber && *value >= -kMostNumber ? value : std::nullopt;
+  }
 
   Number sum() {
     Number left = product();
@@ -91,7 +93,8 @@ private:
   }
 
   Number number() {
-    const bool octal = text_[at_] == '0' && at_ + 1 < text_.size() && (is_decimal(text_[at_ + 1]) || text_[at_ + 1] == 'x');
+    const bool octal =
+        text_[at_] == '0' && at_ + 1 < text_.size() && (is_decimal(text_[at_ + 1]) || text_[at_ + 1] == 'x');
     long long value = 0;
     for (; at_ < text_.size() && is_decimal(text_[at_]) && value <= kMostNumber; ++at_) {
       value = value * 10 + (text_[at_] - '0');

@@ -155,6 +155,9 @@ private:
     } else if (mixes) {
       value("moe-token-dispatcher-type", std::string(row_of(training_.dispatcher.kind).name));
     }
+    if (training_.deferred_head && what_.mesh.pipeline > 1) {
+      flag("defer-embedding-wgrad-compute");
+    }
     const bool interleaved = static_cast<int>(what_.layers.stages.size()) > what_.mesh.pipeline;
     const std::string usual = interleaved ? "interleaved" : "1f1b";
     const bool pipes = what_.mesh.pipeline > 1;
