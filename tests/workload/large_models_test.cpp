@@ -88,6 +88,17 @@ TEST_CASE("model FLOPs are PaLM's 6 N + 12 L H Q T a token", "[workload][conform
   }
 }
 
+// Every other of gpt-oss 20B's 24 layers looks at 128 tokens: 64 heads of 64 features.
+TEST_CASE("attention in a window counts the keys of the window", "[workload]") {
+  const ModelGraph model = load_model(test::source_dir() / "workloads/gpt-oss-20b.yaml");
+  const double tokens = tokens_of(model), all = 12 * 64 * 64 * tokens * tokens, window = 12 * 64 * 64 * tokens * 128;
+  double attention = 0;
+  for (const Operator& op : model.operators) {
+    attention += op.kind == KernelKind::attention ? 3 * product_flops(op).value : 0;
+  }
+  CHECK(attention == test::near(12 * (all + window)));
+}
+
 TEST_CASE("a model that looks nothing up has no tokens", "[workload]") {
   CHECK(tokens_of(test::workload(text_of("vgg16"))) == 0);
   CHECK(model_flops(test::workload(text_of("vgg16"))).value > 0);
