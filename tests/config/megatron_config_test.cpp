@@ -261,6 +261,15 @@ TEST_CASE("an argument may stand in both branches of a condition, with one value
   CHECK_THAT(refusal(branches("12") + "--num-layers 12", "a.sh"), Catch::Contains("'--num-layers' is given twice"));
 }
 
+// Twelve blocks here: eleven layers and one that predicts a further token are as many.
+TEST_CASE("layers that predict further tokens count among a script's", "[config]") {
+  const auto conflicts = [](const std::string& layers) { return read_text(kBatch + layers, "a.sh").conflicts; };
+  CHECK(conflicts("--num-layers 11 --mtp-num-layers 1").empty());
+  REQUIRE(conflicts("--num-layers 12 --mtp-num-layers 1").size() == 1);
+  CHECK_THAT(conflicts("--num-layers 12 --mtp-num-layers 1").front(),
+             Catch::Contains("--num-layers and --mtp-num-layers 13, but"));
+}
+
 // A mixture's dispatch need not say how many experts there are.
 TEST_CASE("a script's experts are held against the router's", "[config]") {
   static const ModelGraph kModel = load_model(source_dir() / "workloads/mixtral-8x7b.yaml");

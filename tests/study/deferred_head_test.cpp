@@ -54,8 +54,9 @@ TEST_CASE("schedules that split backwards, and plans without a pipeline, defer n
 
 // Of Llama on tensor groups: whatever runs, the devices compute as long, and one more schedule or layout breaks no law.
 TEST_CASE("deferred gradients go with tensor groups, replicas, buckets and every schedule", "[study][deferred]") {
-  for (const std::string parallel : {"{pipeline: 2, tensor: 2, sequence: true, data: 2}", "{pipeline: 2, data: 4, zero: 1}",
-                                     "{pipeline: 2, tensor: 2, data: 2, zero: 1}, gradient_bucket: 4 MB"}) {
+  for (const std::string parallel :
+       {"{pipeline: 2, tensor: 2, sequence: true, data: 2}", "{pipeline: 2, data: 4, zero: 1}",
+        "{pipeline: 2, tensor: 2, data: 2, zero: 1}, gradient_bucket: 4 MB"}) {
     const auto runs = [&](const std::string& deferred, bool fold) {
       std::vector<Setting> settings;
       if (!fold) {
@@ -63,7 +64,8 @@ TEST_CASE("deferred gradients go with tensor groups, replicas, buckets and every
       }
       return compare_text("model: small-transformer.yaml\nplatform: dgx-h100\ntraining: {global_batch: 32, "
                           "micro_batches: 4, precision: bf16, deferred_head: " +
-                              deferred + ", parallel: " + parallel + "}\ncompare: {strategies: [mesh], schedules: all}\n",
+                              deferred + ", parallel: " + parallel +
+                              "}\ncompare: {strategies: [mesh], schedules: all}\n",
                           settings)
           .comparison;
     };
@@ -85,7 +87,8 @@ TEST_CASE("deferred gradients go with tensor groups, replicas, buckets and every
 
 TEST_CASE("gradients that replicas share with each backward cannot wait", "[study][deferred]") {
   CHECK_THAT(error_of([] {
-               study("model: gelu.yaml\nplatform: {devices: 2}\ntraining: {deferred_head: true, parallel: {zero: 2}}\n");
+               study(
+                   "model: gelu.yaml\nplatform: {devices: 2}\ntraining: {deferred_head: true, parallel: {zero: 2}}\n");
              }),
              Catch::Contains("3:27: gradients that replicas share are reduced with each backward"));
 }

@@ -66,6 +66,8 @@ TEST_CASE("a configuration whose batch is auto takes the study's", "[study][conf
   CHECK(own.training.global_batch == 64);
   CHECK(own.training.micro_batches == std::vector<int>{4});
   CHECK(own.training.sharding.zero == Zero::gradients);
+  CHECK(own.training.unheeded ==
+        std::vector<std::string>{"bf16.enabled auto (here it is off unless the study's 'precision' says otherwise)"});
   CHECK_THAT(error_of([&] { read({config}); }),
              Catch::Contains("deepspeed-auto.json:2:22: auto is for the program that starts DeepSpeed to fill in"));
 }

@@ -150,6 +150,9 @@ private:
     }
     yaml::Map of_precision(*node, key);
     const yaml::Node* enabled = of_precision.find("enabled");
+    if (enabled != nullptr && enabled->text == "auto") {
+      draft_.leave(std::string(key) + ".enabled auto (here it is off unless the study's 'precision' says otherwise)");
+    }
     return enabled != nullptr && enabled->text != "auto" && of_precision.boolean("enabled", false);
   }
 

@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 27> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 26> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                              "no-overlap-p2p-communication",
                                                              "cpu-offloading-num-layers",
                                                              "fine-grained-activation-offloading",
@@ -38,7 +38,6 @@ constexpr std::array<std::string_view, 27> kUnheededFlags = {"overlap-p2p-commun
                                                              "ddp-num-buckets",
                                                              "keep-fp8-weight-transpose-cache",
                                                              "hybrid-context-parallel",
-                                                             "hierarchical-context-parallel-sizes",
                                                              "moe-use-legacy-grouped-gemm",
                                                              "reuse-grad-buf-for-mxfp8-param-ag"};
 
@@ -372,8 +371,10 @@ private:
 
   void read_layers() {
     if (given_.has("num-layers")) {
-      draft_.size(given_.written("num-layers"), given_.integer("num-layers", 1, kMostConfigDegree, 1), draft_.layers(),
-                  given_.where("num-layers"));
+      const int further = given_.integer("mtp-num-layers", 0, kMostConfigDegree, 0); // which predict further tokens
+      draft_.size(given_.written("num-layers") + (further > 0 ? " and " + given_.written("mtp-num-layers") : ""),
+                  given_.integer("num-layers", 1, kMostConfigDegree, 1) + further, draft_.layers(),
+                  given_.where(further > 0 ? "mtp-num-layers" : "num-layers"));
     }
     const bool virtual_stages =
         given_.has("num-layers-per-virtual-pipeline-stage") || given_.has("num-virtual-stages-per-pipeline-rank");
