@@ -248,6 +248,21 @@ TEST_CASE("a launch script of Megatron-LM's examples is read whole", "[config]")
   CHECK(read("${SLURM_NNODES:-\"1\"}", "16").unheeded.empty()); // as many as the platform has
   CHECK_THAT(error_of([&] { read("3", "16"); }),
              Catch::StartsWith("train.sh:13:58: --pipeline-model-parallel-size 16"));
+  std::string doubled = "A0=1\n"; // each of 60 variables is twice the one before: nobody counts them up one by one
+  for (int i = 1; i < 20; ++i) {
+    doubled += "A" + std::to_string(i) + "=$((A" + std::to_string(i - 1) + " + A" + std::to_string(i - 1) + "))\n";
+  }
+  for (int i = 20; i < 60; ++i) {
+    doubled += "A" + std::to_string(i) + "=$((A" + std::to_string(i - 1) + " - 0 * A" + std::to_string(i - 1) + "))\n";
+  }
+  CHECK(read_text(doubled + "WORLD_SIZE=$((A59 / A18))\n" + kBatch, "a.sh", 2).unheeded.empty());
+  std::string chain = "A0=1\n";
+  for (int i = 1; i < 100'000; ++i) {
+    chain += "A" + std::to_string(i) + "=$((A" + std::to_string(i - 1) + "))\n";
+  }
+  CHECK_THAT(refusal(chain + "WORLD_SIZE=$((A99999))\n" + kBatch, "a.sh"),
+             Catch::Contains("more than 200 variables refer to one another"));
+  CHECK_THAT(refusal("WORLD_SIZE=$((A))\nA=$((A + 1))\n" + kBatch, "a.sh"), Catch::Contains("refers to itself"));
   CHECK(refusal("WORLD_SIZE=$((8 << 1))\n" + kBatch, "a.sh") ==
         "a.sh:1:1: '$((8 << 1))' is not understood; allowed: whole numbers and variables, with + - * / % and brackets");
 }

@@ -69,7 +69,7 @@ TEST_CASE("a configuration whose batch is auto takes the study's", "[study][conf
   CHECK(own.training.unheeded ==
         std::vector<std::string>{"bf16.enabled auto (here it is off unless the study's 'precision' says otherwise)"});
   CHECK_THAT(error_of([&] { read({config}); }),
-             Catch::Contains("deepspeed-auto.json:2:22: auto is for the program that starts DeepSpeed to fill in"));
+             Catch::Contains("deepspeed-auto.json:2:23: auto is for the program that starts DeepSpeed to fill in"));
 }
 
 // ZeRO-Offload, ZeRO-Infinity and ZeRO++ are those of stage 3; with stage 1 and 2 only the optimiser's part is.

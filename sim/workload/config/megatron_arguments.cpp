@@ -499,12 +499,26 @@ void MegatronArguments::resolve(ShellWord& value, std::set<std::string> followed
 }
 
 void MegatronArguments::compute(ShellWord& value, const std::set<std::string>& followed, bool* assumed) const {
+  constexpr std::size_t kMostFollowed = 200;
+  if (followed.size() > kMostFollowed) {
+    throw InputError(value.where,
+                     "more than " + std::to_string(kMostFollowed) + " variables refer to one another; allowed: fewer");
+  }
   const std::string whole = value.text;
   const std::optional<long long> number =
       shell_arithmetic(std::string_view(whole).substr(3, whole.size() - 5), [&](const std::string& name) {
-        ShellWord variable{"$" + name, value.where};
-        resolve(variable, followed, assumed);
-        return std::optional<long long>(parse_integer(variable.text, 0, kMostMegatronRanks, variable.where));
+        auto known = numbers_.find(name); // each is found once, however often expressions refer to it
+        if (known == numbers_.end()) {
+          ShellWord variable{"$" + name, value.where};
+          Number found;
+          resolve(variable, followed, &found.assumed);
+          found.value = parse_integer(variable.text, 0, kMostMegatronRanks, variable.where);
+          known = numbers_.emplace(name, found).first;
+        }
+        if (assumed != nullptr) {
+          *assumed = *assumed || known->second.assumed;
+        }
+        return std::optional<long long>(known->second.value);
       });
   if (!number) {
     throw InputError(value.where, "'" + excerpt(whole) + "' is not understood; allowed: whole numbers and variables, " +

@@ -79,6 +79,11 @@ private:
   int world_ = 0;
   std::map<std::string, MegatronSetting> values_;
   std::map<std::string, ShellWord> variables_;
+  struct Number {
+    long long value = 0;
+    bool assumed = false;
+  };
+  mutable std::map<std::string, Number> numbers_; // of variables that expressions refer to
   std::vector<std::string> unheeded_;
   std::set<std::string> others_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/config/shell_arithmetic.hpp"
 
-#include <algorithm>
+#include <cstdlib>
 
 namespace stagecraft {
 namespace {
