@@ -56,12 +56,12 @@ TEST_CASE("what the study says itself goes before its configuration", "[study][c
 
 // Hugging Face's Trainer fills in what is auto.
 TEST_CASE("a configuration whose batch is auto takes the study's", "[study][config]") {
-  const std::string file = "training.config={file: " + (kRoot / "tests/study/deepspeed-auto.json").string() + "}";
+  const std::string file = (kRoot / "tests/study/deepspeed-auto.json").string();
   const std::string text = "model: gpt2\nplatform: nvlink-v100\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
   const auto read = [&](const std::vector<Setting>& settings) {
     return load_study(yaml::parse(text, "study.yaml"), kFolders, settings);
   };
-  const Setting config{"training.config", file.substr(file.find('{'))};
+  const Setting config{"training.config", "{file: " + file + "}"};
   const Study own = read({config, {"training.global_batch", "64"}, {"training.micro_batch_size", "2"}});
   CHECK(own.training.global_batch == 64);
   CHECK(own.training.micro_batches == std::vector<int>{4});

@@ -135,8 +135,11 @@ private:
             : "deepep";
     if (name == "alltoall" || name == "allgather") {
       draft_.set("token_dispatcher", name, given_.where(type));
-    } else if (name == "flex" && backend == "deepep") {
-      draft_.set("token_dispatcher", backend, given_.where(type));
+    } else if (name == "flex" && (backend == "deepep" || backend == "hybridep")) { // both send once to a node
+      draft_.set("token_dispatcher", "deepep", given_.where(type));
+      if (backend == "hybridep") {
+        draft_.leave(given_.written("moe-flex-dispatcher-backend") + " hybridep (here as deepep)");
+      }
       if (given_.has("moe-deepep-num-sms")) {
         draft_.set("dispatch_processors", std::to_string(given_.integer("moe-deepep-num-sms", 1, 1024, 1)),
                    given_.where("moe-deepep-num-sms"));
