@@ -16,7 +16,8 @@ ParameterBytes parameter_bytes(const Training& training) {
 }
 
 Bytes StageMemory::total(double in_flight, int versions) const {
-  return weights * versions + frozen + gradients + optimizer + per_micro_batch * in_flight + workspace + buffers;
+  return weights * versions + frozen + gradients + optimizer + per_micro_batch * in_flight + workspace + buffers +
+         in_turn();
 }
 
 Activations& Activations::operator+=(const Activations& other) {

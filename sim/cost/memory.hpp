@@ -34,15 +34,23 @@ struct StageMemory {
   /// Where backward is split: what the weight gradient of a micro-batch still needs after the input's gradient. May
   /// exceed the activations, since it includes gradients of outputs. Nothing: all of the activations.
   std::optional<Bytes> for_weights;
+  /// What gradients of weights need that are computed after all backwards, of a micro-batch; none are: 0.
+  Bytes for_deferred;
   /// For sends and receives: two for each tensor that crosses the stage's boundaries. And the units at hand of what
   /// replicas share.
   Bytes buffers;
+  /// Beside these, while a forward or a backward runs, and while recompute does: what a pass gathers and lets go.
+  Bytes passing, passing_again;
+  /// A buffer for what a pass gathers, from the first one on; all stages of a device have the same one.
+  Bytes common_buffer;
   /// What the device's host holds for it: all the time, and once for each micro-batch in flight.
   Bytes host, host_per_micro_batch;
 
   /// Everything on the device: weights * versions + frozen + gradients + optimizer + in_flight * per_micro_batch +
-  /// workspace + buffers.
+  /// workspace + buffers + in_turn().
   Bytes total(double in_flight, int versions) const;
+  /// What the stages of a device hold one at a time: as much as the one that has most.
+  Bytes in_turn() const { return common_buffer + std::max(passing, passing_again); }
   /// Activations of a micro-batch without recompute.
   Bytes whole() const { return per_micro_batch - read_again + std::max(workspace, recomputed); }
   /// Everything but the stash.

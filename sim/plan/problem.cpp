@@ -45,7 +45,9 @@ Activations whole_stash(const Problem& problem, OperatorId op) {
     return !problem.block_numbers.empty() ? Activations{read_again ? problem.output_bytes(op) : Bytes{0}, Bytes{0}}
                                           : Activations{Bytes{0}, stash};
   }
-  return {stash + (read_again ? problem.output_bytes(op) : Bytes{0}), Bytes{0}};
+  const Bytes again = stash * part_made_again(problem, op, [&](OperatorId other) { return problem.recomputes(other); });
+  return {stash - again + (read_again ? problem.output_bytes(op) : Bytes{0}),
+          problem.block_numbers.empty() ? again : Bytes{0}};
 }
 
 // Blocks in a row, so many in a segment. What is in none of them is one of its own.
@@ -170,6 +172,16 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
   fill_operators(problem);
   fill_prefix(problem);
   return problem;
+}
+
+double part_made_again(const Problem& problem, OperatorId op, const std::function<bool(OperatorId)>& again) {
+  double part = 0;
+  for (const KeptInput& kept : problem.model.operators[op].kept_inputs) {
+    const bool made_again = problem.segments[kept.maker] == problem.segments[op] && again(kept.maker) &&
+                            problem.model.operators[kept.maker].kind != KernelKind::attention;
+    part += made_again ? kept.part : 0;
+  }
+  return std::min(part, 1.0);
 }
 
 StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts, Recompute recompute) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -59,8 +60,9 @@ struct Problem {
   /// they are is known when the stages are: planners count the time of none, and the memory as if all ran again.
   bool counts_again(OperatorId op) const { return recomputes(op) && training.recompute.first == 0; }
   /// Activations that an operator adds to its stage, with the training's recompute, without the stage's input. An
-  /// operator that runs again holds nothing, but recompute restores its stash. Any other holds its stash, and also its
-  /// output if an operator that runs again reads it (which is slightly too much if that reader is in another stage).
+  /// operator that runs again holds nothing, but recompute restores its stash. Any other holds of its stash what no
+  /// operator makes again, and also its output if an operator that runs again reads it (which is slightly too much if
+  /// that reader is in another stage; if the one that makes it again is, the stage's input has what it made).
   /// Block by block an operator that runs again holds its output where another block reads it; what one block restores
   /// at a time does not add up over operators, and only the cost of a whole stage has it.
   const Activations& stash(OperatorId op) const { return stashes[op]; }
@@ -82,6 +84,11 @@ struct Problem {
 
 Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost, const Training& training,
                      Router& router, int micro_batches);
+
+/// The part of an operator's stash that others of its segment make again, where `again` says which run again. An
+/// attention that runs again keeps its output, as Megatron-LM's checkpoint of the core of attention does (Korthikanti
+/// et al. 2023, section 5).
+double part_made_again(const Problem& problem, OperatorId op, const std::function<bool(OperatorId)>& again);
 
 /// What a stage holds and passes on, for one micro-batch.
 struct StageAmounts {

@@ -1,5 +1,5 @@
-// Interleaved 1F1B: each rank holds several chunks and takes micro-batches in groups (Narayanan et al. 2021, §2.2).
-// SPDX-License-Identifier: Apache-2.0
+// Interleaved 1F1B, and its combined form: each rank holds several chunks and takes micro-batches in groups (Narayanan
+// et al. 2021, §2.2). SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "sim/schedule/schedule.hpp"
@@ -38,9 +38,9 @@ std::vector<ForwardSlot> slots(const std::vector<int>& groups, int micro_batches
   return order;
 }
 
-} // namespace
-
-ScheduleResult make_interleaved(const ScheduleRequest& request) {
+// With `combined`, one more forward before the first backward, so that a forward and the backward behind it are of
+// different micro-batches or chunks on the last rank too, and both at once (Megatron-Core, get_pp_rank_microbatches).
+Schedule take_turns(const ScheduleRequest& request, bool combined) {
   const int p = request.ranks;
   const int v = request.chunks;
   const int m = request.micro_batches;
@@ -49,8 +49,8 @@ ScheduleResult make_interleaved(const ScheduleRequest& request) {
   const int total = m * v;
   Schedule schedule;
   for (int s = 0; s < p; ++s) {
-    const int warm_up =
-        v == 1 ? std::min(p - 1 - s, total) : std::min(2 * (p - 1 - s) + (v - 1) * groups.front(), total);
+    const int ahead = v == 1 && !combined ? p - 1 - s : 2 * (p - 1 - s) + (v - 1) * groups.front();
+    const int warm_up = std::min(ahead + (combined ? 1 : 0), total);
     const auto forward = [&](int k) { return Action{TaskKind::forward, order[k].micro_batch, order[k].chunk * p + s}; };
     const auto backward = [&](int k) {
       return Action{TaskKind::backward, order[k].micro_batch, (v - 1 - order[k].chunk) * p + s};
@@ -61,13 +61,21 @@ ScheduleResult make_interleaved(const ScheduleRequest& request) {
       actions.push_back(forward(k));
     }
     for (int k = 0; k < total; ++k) {
-      if (warm_up + k < total) {
+      const bool follows = warm_up + k < total; // a forward
+      if (follows) {
         actions.push_back(forward(warm_up + k));
       }
       actions.push_back(backward(k));
+      actions.back().fused = combined && follows;
     }
   }
   return schedule;
 }
+
+} // namespace
+
+ScheduleResult make_interleaved(const ScheduleRequest& request) { return take_turns(request, false); }
+
+ScheduleResult make_combined_interleaved(const ScheduleRequest& request) { return take_turns(request, true); }
 
 } // namespace stagecraft

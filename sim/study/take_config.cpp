@@ -43,7 +43,9 @@ TakenConfig take_config(yaml::Node& study, const ConfigContext& context) {
     return {};
   }
   const Where config_where = config->where;
-  auto [name, imported] = load_config(*config, context);
+  ConfigContext for_file = context;
+  for_file.batch_given = training->find("global_batch") != nullptr;
+  auto [name, imported] = load_config(*config, for_file);
   yaml::Node own = *training;
   yaml::erase(own, {"config"});
   if (own.find("micro_batches") != nullptr || own.find("micro_batch_size") != nullptr) {

@@ -25,6 +25,14 @@ Flops model_flops(const ModelGraph& model) {
   return sum;
 }
 
-Flops product_flops(const Operator& op) { return row_of(op.kind).matrix ? op.forward.flops / op.seen : Flops{}; }
+// Of T keys a query of an attention in a window looks at as many as this has.
+Flops product_flops(const Operator& op) {
+  if (!row_of(op.kind).matrix) {
+    return {};
+  }
+  const bool has_window = op.mask && op.mask->window > 0 && op.mask->window < op.mask->tokens;
+  const double part = has_window ? static_cast<double>(op.mask->window) / static_cast<double>(op.mask->tokens) : 1;
+  return op.forward.flops / op.seen * part;
+}
 
 } // namespace stagecraft

@@ -140,6 +140,31 @@ TEST_CASE("MaxText's degrees multiply over its networks", "[config]") {
   CHECK(circular.schedule == "breadth-first");
 }
 
+TEST_CASE("MaxText's strategy of context is its rule", "[config]") {
+  const auto rule = [](const std::string& more) {
+    const ImportedTraining read = read_text("per_device_batch_size: 1\nremat_policy: full\n" + more, "m.yml");
+    return value(read, "parallel.context_rule") + value(read, "parallel.context_heads");
+  };
+  const std::string four = "ici_context_parallelism: 4\ncontext_parallel_strategy: ";
+  CHECK(rule("ici_context_parallelism: 4\n") == "all-gather"); // its default
+  CHECK(rule(four + "ring\n") == "ring");
+  CHECK(rule(four + "ulysses\n") == "all-to-all");
+  CHECK(rule("ici_context_usp_ulysses_parallelism: 2\nici_context_parallelism: 2\ncontext_parallel_strategy: usp\n") ==
+        "both2");
+  CHECK(rule("ici_context_usp_ulysses_parallelism: 4\ncontext_parallel_strategy: usp\n") == "all-to-all");
+  CHECK(rule("context_parallel_strategy: ring\n").empty()); // of one rank
+}
+
+TEST_CASE("what of MaxText changes a time or a size and is not modelled is a line", "[config]") {
+  const auto lines = [](const std::string& more) {
+    return read_text("per_device_batch_size: 1\nremat_policy: full\n" + more, "m.yml").unheeded;
+  };
+  CHECK(lines("attention: flash\ncapacity_factor: -1.0\nsparse_matmul: True\nmu_dtype: \"\"\nmtp_num_layers: 0\n")
+            .empty());
+  CHECK(lines("attention: dot_product\ncapacity_factor: 1.25\nsparse_matmul: False\n") ==
+        std::vector<std::string>{"attention dot_product", "capacity_factor 1.25", "sparse_matmul False"});
+}
+
 TEST_CASE("what is no configuration is refused with what those are known by", "[config]") {
   CHECK_THAT(refusal("{a: 1}", "x.yaml"), Catch::Contains("'tensor_parallel_degree' (torchtitan)") &&
                                               Catch::Contains("'train_batch_size' (deepspeed)"));

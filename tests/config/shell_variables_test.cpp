@@ -28,7 +28,8 @@ TEST_CASE("assignments are told with their quotes and references", "[config][she
 }
 
 TEST_CASE("what only a shell can tell is listed and has no value", "[config][shell]") {
-  for (const std::string computed : {"$(nproc)", "$((1 + 2))", "`date`", "$HOME", "${X%.sh}", "\"$(a \"b\")\""}) {
+  for (const std::string computed : {"$(nproc)", "$((1 << 2))", "$((1 / 0))", "$((HOME + 1))", "$((010 + 1))",
+                                     "$((9999999999999999))", "`date`", "$HOME", "${X%.sh}", "\"$(a \"b\")\""}) {
     INFO(computed);
     const ShellVariables read = read_shell_variables("export A=" + computed + "\nexport B=$A\n", "a.sh");
     CHECK(read.values.empty()); // B comes from A
@@ -39,6 +40,14 @@ TEST_CASE("what only a shell can tell is listed and has no value", "[config][she
   CHECK(read.values.at("A").text == "5");
   CHECK(to_text(read.values.at("A").where) == "a.sh:6:3");
   CHECK(read.not_understood.size() == 3);
+}
+
+TEST_CASE("whole numbers are computed as a shell does", "[config][shell]") {
+  CHECK(value_of("A", "A=$((1 + 2))\n") == "3");
+  CHECK(value_of("C", "A=8\nB=4\nexport C=$(($A*${B}))\n") == "32");
+  CHECK(value_of("C", "A=8\nB=4\nexport C=\"$(( (A + 1) * B / 2 - -7 % 4 ))\"x\n") == "21x"); // 36/2 + 3
+  CHECK(value_of("B", "A=two\nB=$((A))\n") == "(none)");
+  CHECK_THAT(refusal_of_script("A=$((1 + 2)\nB=1)\n"), Catch::StartsWith("a.sh:1:4: an expression without its end"));
 }
 
 TEST_CASE("references in a circle or to lines below are refused", "[config][shell]") {

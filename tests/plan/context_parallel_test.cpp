@@ -192,7 +192,22 @@ TEST_CASE("what needs all tokens at once keeps them from being shared", "[plan][
   world.model.operators[1].signature->queries.reset(); // no attention, as a state space
   const auto split = split_tensors(world.problem, {0, 1, 2}, {.context = {.ranks = 2}});
   REQUIRE(std::holds_alternative<Infeasible>(split));
-  CHECK_THAT(std::get<Infeasible>(split).reason, Catch::Contains("needs all tokens at once"));
+  CHECK(std::get<Infeasible>(split).reason == "operator '" + world.model.operators[1].name +
+                                                  "' needs all tokens at once, so the context axis cannot share them");
+}
+
+TEST_CASE("what no operator has, or one does not tell, is not shared", "[plan][context][experts]") {
+  SharedTokens world(2);
+  const auto reason = [&](const StageAxes& axes) {
+    return std::get<Infeasible>(split_tensors(world.problem, {0, 1, 2}, axes)).reason;
+  };
+  CHECK(reason({.experts = {2}}) == "expert 2 has no experts to share, since the model has none; allowed: 1");
+  world.model.operators[2].signature.reset();
+  world.model.operators[2].type = "fold";
+  CHECK(reason({.context = {.ranks = 2}}) ==
+        "context 2 would share what operator '" + world.model.operators[2].name +
+            "' (fold) does not tell: which of its dimensions are tokens or experts; "
+            "allowed: 1");
 }
 
 } // namespace

@@ -166,6 +166,25 @@ TEST_CASE("where tokens are gathered, all come to each rank, and sums go back", 
         Exchanged{{CollectiveKind::all_gather, 2 * kNumbers}, {CollectiveKind::reduce_scatter, 2 * kNumbers}});
 }
 
+// The same tokens: a rank holds all of them, in a buffer that stays, and beside it, while a pass runs, as many sums or
+// gradients, which are more than the choices, 3 B for each token and expert. Backward keeps of these those of the
+// rank's own two experts. By pairs a rank gathers nothing.
+TEST_CASE("a rank that gathers all tokens holds them while a pass runs", "[plan][experts][memory]") {
+  constexpr double kTokens = 4 * 2 * Mixture::kAllTokens, kExperts = 8;
+  constexpr double kAll = 2 * kTokens * Mixture::kFeatures;
+  Mixture world(4);
+  const StageMemory by_pairs = world.stage({4}).replicas.front().memory;
+  CHECK(by_pairs.in_turn().value == 0);
+  world.training.dispatcher.kind = DispatcherKind::allgather;
+  const StageMemory memory = world.stage({4}).replicas.front().memory;
+  CHECK(memory.common_buffer.value == near(kAll));
+  CHECK(memory.passing.value == near(kAll));
+  CHECK(memory.passing_again.value == 0); // nothing runs again
+  CHECK((memory.per_micro_batch - by_pairs.per_micro_batch).value == near(kTokens * kExperts / 4 * 3));
+  CHECK((memory.total(1, 1) - by_pairs.total(1, 1)).value == near(2 * kAll + kTokens * kExperts / 4 * 3));
+  CHECK(world.stage({}).replicas.front().memory.in_turn().value == 0); // all experts are here
+}
+
 // Popular experts make the rank that has them the busiest: all 16 tokens of each of four ranks go to it if the first
 // two experts are all that anybody chooses, once each.
 TEST_CASE("a token is sent once to a rank that has two of its experts", "[plan][experts]") {

@@ -3,6 +3,7 @@
 #include "sim/plan/estimate/total_memory.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
+#include "tests/workload/models.hpp"
 
 namespace stagecraft {
 namespace {
@@ -115,6 +116,34 @@ TEST_CASE("a planner counts the input of a recomputing first stage", "[plan][mem
   CHECK(std::holds_alternative<Plan>(test::plan_of(test::World(toy), "optimal")));
   toy.types[0].memory -= 1;
   CHECK(std::holds_alternative<Infeasible>(test::plan_of(test::World(toy), "optimal")));
+}
+
+// A product, an activation and a product of 4 tokens, in elements: they keep 32, 64 and 64. Where the activation runs
+// again it keeps what it reads, 64, once, and makes again what the second product would keep.
+TEST_CASE("planners count of a product what the activation before it does not make again",
+          "[plan][memory][recompute]") {
+  const ModelGraph model = test::workload("name: products\ninput: {shape: [4, 8]}\nlayers:\n"
+                                          "  - {name: layer.0.up, kind: linear, features: 16}\n"
+                                          "  - {name: layer.0.gelu, kind: gelu}\n"
+                                          "  - {name: layer.0.down, kind: linear, features: 8}\n");
+  const test::World world(chain(1, 1e9, 4));
+  const CostModelResult cost = make_roofline({model});
+  const auto held = [&](bool early) {
+    Training training;
+    training.recompute.what = Recompute::selective;
+    training.recompute.operators = {"layer.0.gelu"};
+    training.recompute.rule.early = early;
+    Router router(world.platform);
+    const Problem problem =
+        make_problem(model, world.platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1);
+    Activations sum;
+    for (OperatorId op = 0; op < model.size(); ++op) {
+      sum += problem.stash(op);
+    }
+    return std::pair{sum.held.value / 4, sum.again.value / 4};
+  };
+  CHECK(held(true) == std::pair{32.0 + 64, 64.0 + 64}); // its own and the product's, of one micro-batch at a time
+  CHECK(held(false) == std::pair{32.0 + 64, 0.0});      // block by block: what one restores does not add up
 }
 
 TEST_CASE("a tensor that only passes by a stage takes no memory there", "[plan][memory]") {

@@ -432,6 +432,26 @@ Math slice_math(std::int64_t begin, std::int64_t end) {
   return math;
 }
 
+Math concat_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    const Numbers &one = *reads.inputs.at(0), &other = *reads.inputs.at(1);
+    fit(rows_of(one).rows() == rows_of(other).rows());
+    Numbers y = with_last(one, one.sizes.back() + other.sizes.back());
+    rows_of(y) << rows_of(one), rows_of(other);
+    return y;
+  };
+  math.backward_input = [](const Reads& reads, int index) {
+    Numbers dx = zeros(reads.inputs.at(static_cast<std::size_t>(index))->sizes);
+    const std::int64_t begin = index == 0 ? 0 : reads.inputs.at(0)->sizes.back();
+    fit(begin + dx.sizes.back() <= reads.gradient->sizes.back() &&
+        rows_of(*reads.gradient).rows() == rows_of(dx).rows());
+    rows_of(dx) = rows_of(*reads.gradient).middleCols(begin, dx.sizes.back());
+    return dx;
+  };
+  return math;
+}
+
 namespace {
 
 // A choice is the number of an expert plus its weight.

@@ -22,6 +22,7 @@ Math keys_math(std::int64_t width, std::int64_t queries_per_key);
 /// Causal, of queries, keys beside values, and one rotary key that is not turned: widths of a head.
 Math latent_attention_math(std::int64_t without_rotary, std::int64_t rotary, std::int64_t value);
 Math slice_math(std::int64_t begin, std::int64_t end);
+Math concat_math(); ///< of two inputs, features beside features
 /// An element of its output is the number of an expert plus the expert's weight, which is less than 1.
 Math router_math(std::int64_t top);
 Math dispatch_math();

@@ -35,13 +35,15 @@ std::vector<TransformerSizes> program_models() {
   dense.experts = 0;
   TransformerSizes adapted = gated;
   adapted.adapters = 3;
-  return {gated, apart, gelu, tied, wide, experts, biased, latent, dense, adapted};
+  TransformerSizes joined = experts;
+  joined.joins = true;
+  return {gated, apart, gelu, tied, wide, experts, biased, latent, dense, adapted, joined};
 }
 
 std::string describe(const TransformerSizes& sizes) {
   return std::string(sizes.gated ? sizes.fused ? "gated" : "two products" : "gelu") + (sizes.tied ? ", tied" : "") +
          (sizes.adapters > 0 ? ", adapters" : "") + (sizes.experts > 0 ? ", experts" : "") +
-         (sizes.expert_bias ? " with biases" : "") + (sizes.latent ? ", latent" : "");
+         (sizes.expert_bias ? " with biases" : "") + (sizes.latent ? ", latent" : "") + (sizes.joins ? ", joined" : "");
 }
 
 Program program_of(const Transformer& model, const Layout& layout, bool sequence) {

@@ -25,6 +25,9 @@ public:
       x = sizes_.latent ? latent_attention(x) : attention(x);
       x = sizes_.experts > 0 ? mixture(x) : mlp(x);
     }
+    if (sizes_.joins) {
+      x = linear(beside(norm(x), norm(embedded)), 2 * sizes_.hidden, sizes_.hidden, false);
+    }
     const int head = linear(norm(x), sizes_.hidden, sizes_.words, false);
     if (sizes_.tied) {
       made_.operators[head].parameters.front().tied_to = embedded;
@@ -98,6 +101,16 @@ private:
     Signature signature = slice_signature(part, sizes_.samples);
     signature.reads_inputs = true; // for its size
     return append(std::move(signature), slice_math(begin, end), {from});
+  }
+
+  int beside(int one, int other) {
+    const Shape shape = {sizes_.tokens, sizes_.hidden};
+    Layer both = layer(shape, {sizes_.tokens, 2 * sizes_.hidden});
+    both.inputs.push_back(shape);
+    both.axis = 1;
+    Signature signature = concat_signature(both, sizes_.samples);
+    signature.reads_inputs = true; // for their sizes
+    return append(std::move(signature), concat_math(), {one, other});
   }
 
   int latent_attention(int x) {

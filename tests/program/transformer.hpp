@@ -16,6 +16,8 @@ struct TransformerSizes {
   int experts = 0; ///< a gated mixture of so many, of which a token goes to two, beside a part that all share; 0: none
   bool expert_bias = false; ///< of the products of experts
   bool latent = false;      ///< latent attention, with heads of hidden / heads features, half as many of them rotary
+  bool joins = false; ///< behind the blocks, the state lies beside the embedding, and a product joins them, as where
+                      ///< further tokens are predicted
 };
 
 struct Transformer {

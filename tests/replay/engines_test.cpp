@@ -80,7 +80,8 @@ bool has_fused_work(const Schedule& schedule) {
 
 // No two flows meet on a link: a computation takes at least a second, and a transfer flows for less than a second from
 // the end of its computation. Only fused work sends two things at once to the same rank: an activation from stage s and
-// a gradient from stage S - 1 - s. One of the two then has no bytes, only its latency.
+// a gradient from stage S - 1 - s. One of the two then has no bytes, only its latency. Of two ranks with several stages
+// each, in turn, any activation may meet any gradient, and none has bytes.
 PipelineCase private_case(const ScheduleRow& row, int ranks, std::mt19937& random) {
   for (;;) {
     const int chunks = chunks_of(row, test::pick(random, 1, kMostChunks));
@@ -98,13 +99,14 @@ PipelineCase private_case(const ScheduleRow& row, int ranks, std::mt19937& rando
     one.pipeline.latency = 0.25;
     const bool fused = has_fused_work(one.schedule);
     const int stages = one.schedule.stages;
+    const bool any_meet = fused && ranks == 2 && row.stage_placement == StagePlacement::interleaved && stages > 2;
     for (int s = 0; s < stages; ++s) {
       one.pipeline.stages.push_back({1 + test::pick_seconds(random), 1 + test::pick_seconds(random),
                                      1 + test::pick_seconds(random), test::pick_seconds(random)});
-      const bool silent = fused && (2 * s >= stages - 2 || test::pick(random, 0, 1) == 0);
+      const bool silent = fused && (any_meet || 2 * s >= stages - 2 || test::pick(random, 0, 1) == 0);
       one.pipeline.bytes.push_back(silent ? 0 : test::pick(random, 0, 99));
     }
-    for (int s = 0; fused && 2 * s < stages - 2; ++s) {
+    for (int s = 0; fused && !any_meet && 2 * s < stages - 2; ++s) {
       one.pipeline.bytes[stages - 2 - s] = one.pipeline.bytes[s] > 0 ? 0 : test::pick(random, 0, 99);
     }
     return one;

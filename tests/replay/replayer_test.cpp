@@ -1,7 +1,9 @@
 // Graphs shared out over processes have the timelines that one process gives them, in their order.
 // SPDX-License-Identifier: Apache-2.0
 #include <deque>
+#include <numeric>
 
+#include "sim/replay/clock_start.hpp"
 #include "sim/replay/engines.hpp"
 #include "sim/replay/replayer.hpp"
 #include "tests/catch.hpp"
@@ -56,6 +58,27 @@ TEST_CASE("what a graph fails of is said as in one process", "[replay][workers]"
   };
   CHECK_FALSE(error_of(1).empty());
   CHECK(error_of(3) == error_of(1));
+}
+
+// Tasks of a second, one after another on one device: 8 take 2^9 s on a clock with room for 64 such graphs, which
+// rounds them to 2^-44 s; 200,000 would be rounded to 2^-29 s each, and have a clock with room for 8 iterations.
+TEST_CASE("the clock of a graph of many events starts earlier, so that these are rounded less", "[replay]") {
+  const Platform platform = links_of({1});
+  const auto graph_of = [](int tasks) {
+    TaskGraph graph;
+    graph.devices = {0};
+    graph.works = {Work{.device = 0, .seconds = Seconds{1}}};
+    graph.work.assign(tasks, 0);
+    graph.program.resize(tasks);
+    std::iota(graph.program.begin(), graph.program.end(), 0);
+    graph.program_begin = {0, tasks};
+    return graph;
+  };
+  const TaskGraph few = graph_of(8), many = graph_of(200'000);
+  CHECK(clock_start({few, platform}) == 1024); // beyond 64 x 8
+  CHECK_FALSE(has_own_clock({few, platform}));
+  CHECK(clock_start({many, platform}) == 2 * 1024 * 1024); // beyond 8 x 200,000
+  CHECK(has_own_clock({many, platform}));
 }
 
 } // namespace

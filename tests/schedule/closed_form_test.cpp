@@ -62,6 +62,40 @@ TEST_CASE("combined 1f1b pairs each forward after the warm-up with the oldest ba
   CHECK(to_text(test::schedule_of("combined-1f1b", 1, 1).orders[0]) == "F0@0 B0@0"); // nothing to pair
 }
 
+// Two ranks of two chunks: stages 0 and 2, 1 and 3. Megatron-Core's warm-up is 2 (P - 1 - r) + (v - 1) P + 1 forwards.
+TEST_CASE("combined interleaved pairs each forward after the warm-up with an earlier backward", "[schedule]") {
+  const Schedule schedule = test::schedule_of("combined-interleaved", 2, 2, 2);
+  CHECK(to_text(schedule.orders[0]) == "F0@0 F1@0 F0@2 F1@2 B0@2 B1@2 B0@0 B1@0"); // a warm-up of 5, more than all
+  CHECK(to_text(schedule.orders[1]) == "F0@1 F1@1 F0@3 F1@3+B0@3 B1@3 B0@1 B1@1");
+  CHECK(most_held(test::schedule_of("combined-interleaved", 4, 8, 2)) == std::vector<int>{12, 10, 8, 6});
+  for_all([](int p, int m) { // of one chunk it is combined 1f1b
+    return test::schedule_of("combined-interleaved", p, m).orders == test::schedule_of("combined-1f1b", p, m).orders;
+  });
+  for (const int chunks : {2, 3, 4}) {
+    for_all([&](int p, int m) {
+      return schedule_defects(test::schedule_of("combined-interleaved", p, m, chunks)).empty();
+    });
+  }
+}
+
+// The last rank ends its warm-up of (v - 1) P + 1 forwards of a v-th each behind P - 1 of the ranks before it; then
+// come the pairs, the backwards left, and those of the ranks before it.
+TEST_CASE("combined interleaved saves what its pairs save", "[schedule][closed-form]") {
+  for (const double part : {1.0, 0.8}) {
+    CAPTURE(part);
+    for_all([&](int p, int m) {
+      if (m % p != 0) {
+        return true;
+      }
+      test::Pipeline pipeline = test::equal_stages(p, 2, {3, 4.5, 0});
+      pipeline.fused = part;
+      const double end = test::run(pipeline, test::schedule_of("combined-interleaved", p, m, 2)).end();
+      const double pairs = 2 * m - (p + 1);
+      return same(end, (p - 1) * 3.75 + (p + 1) * 3.75 + pairs * part * 3.75);
+    });
+  }
+}
+
 TEST_CASE("naive takes M P (tf + tb)", "[schedule][closed-form]") {
   for_all([](int p, int m) { return same(makespan("naive", p, m, 1, {1, 2, 0}), m * p * 3.0); });
 }

@@ -324,6 +324,36 @@ TEST_CASE("a recomputed micro-batch holds its input, any other all its activatio
   }
 }
 
+// Stages 0 and 1 on device 0, which gathers 6 B in either pass of the first and 4 B of the second, into one buffer of 6
+// B; each micro-batch keeps 7 B of each. Of two at once four are kept, and 6 B are gathered beside them.
+TEST_CASE("what a pass gathers is held while it runs", "[schedule][graph][memory]") {
+  PlanCost cost = grouped({{0}, {0}}, 0, 0);
+  for (StageCost& stage : cost.stages) {
+    stage.replicas[0].memory.per_micro_batch = Bytes{7};
+  }
+  for (const auto& [stage, bytes] : {std::pair{0, 6}, std::pair{1, 4}}) {
+    StageMemory& memory = cost.stages[stage].replicas[0].memory;
+    memory.common_buffer = memory.passing = Bytes{static_cast<double>(bytes)};
+  }
+  const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
+  Router router(platform);
+  for (const std::string_view name : {"breadth-first", "interleaved", "combined-interleaved"}) {
+    CAPTURE(name);
+    const Schedule schedule = test::schedule_of(name, 1, 2, 2);
+    const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
+    CHECK(graph.fixed_memory[0].total().value == 6);
+    double held = 0;
+    for (const TaskId task : graph.program_of(0)) {
+      const Work& work = graph.works[graph.work[task]];
+      const double gathered = work.computes() && work.kind != TaskKind::optimizer ? work.stage == 0 ? 6 : 4 : 0;
+      CHECK(work.acquire.value == (work.kind == TaskKind::forward ? 7 : 0) + gathered);
+      CHECK(work.release.value == (work.kind == TaskKind::backward ? 7 : 0) + gathered);
+      held += (work.acquire - work.release).value;
+    }
+    CHECK(held == 0);
+  }
+}
+
 TEST_CASE("transfers between stages have a channel per sender and links, reductions none", "[schedule][graph][order]") {
   // Stages on {0, 1} and 2, and back: 0 and 1 send to 2 on a channel each, 2 to each of them on one; over two hops of
   // the star a channel's links are the sender's and the receiver's.

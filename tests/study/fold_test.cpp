@@ -164,7 +164,7 @@ std::string random_axes(std::mt19937& random, int devices) {
 // Ranks of a team wait for each other at its exchanges and meet the others' on links; the first experts are chosen more
 // often than the last, or all are alike.
 TEST_CASE("ranks that share tokens or experts come to the same with and without folding", "[study][fold][experts]") {
-  const auto schedules = std::array{"1f1b", "zb-h1", "combined-1f1b", "dualpipe-v", "gpipe"};
+  const auto schedules = std::array{"1f1b", "zb-h1", "combined-1f1b", "combined-interleaved", "dualpipe-v", "gpipe"};
   const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
   const auto dispatchers = std::array{"alltoall", "deepep", "allgather"};
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};

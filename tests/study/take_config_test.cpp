@@ -54,6 +54,24 @@ TEST_CASE("what the study says itself goes before its configuration", "[study][c
   CHECK(training.precision == Precision::bf16);
 }
 
+// Hugging Face's Trainer fills in what is auto.
+TEST_CASE("a configuration whose batch is auto takes the study's", "[study][config]") {
+  const std::string file = (kRoot / "tests/study/deepspeed-auto.json").string();
+  const std::string text = "model: gpt2\nplatform: nvlink-v100\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
+  const auto read = [&](const std::vector<Setting>& settings) {
+    return load_study(yaml::parse(text, "study.yaml"), kFolders, settings);
+  };
+  const Setting config{"training.config", "{file: " + file + "}"};
+  const Study own = read({config, {"training.global_batch", "64"}, {"training.micro_batch_size", "2"}});
+  CHECK(own.training.global_batch == 64);
+  CHECK(own.training.micro_batches == std::vector<int>{4});
+  CHECK(own.training.sharding.zero == Zero::gradients);
+  CHECK(own.training.unheeded ==
+        std::vector<std::string>{"bf16.enabled auto (here it is off unless the study's 'precision' says otherwise)"});
+  CHECK_THAT(error_of([&] { read({config}); }),
+             Catch::Contains("deepspeed-auto.json:2:23: auto is for the program that starts DeepSpeed to fill in"));
+}
+
 // ZeRO-Offload, ZeRO-Infinity and ZeRO++ are those of stage 3; with stage 1 and 2 only the optimiser's part is.
 TEST_CASE("what DeepSpeed leaves to hosts and makes smaller is taken over", "[study][config]") {
   const auto read = [](const std::string& zero) {

@@ -88,6 +88,17 @@ TEST_CASE("model FLOPs are PaLM's 6 N + 12 L H Q T a token", "[workload][conform
   }
 }
 
+// Every other of gpt-oss 20B's 24 layers looks at 128 tokens: 64 heads of 64 features.
+TEST_CASE("attention in a window counts the keys of the window", "[workload]") {
+  const ModelGraph model = load_model(test::source_dir() / "workloads/gpt-oss-20b.yaml");
+  const double tokens = tokens_of(model), all = 12 * 64 * 64 * tokens * tokens, window = 12 * 64 * 64 * tokens * 128;
+  double attention = 0;
+  for (const Operator& op : model.operators) {
+    attention += op.kind == KernelKind::attention ? 3 * product_flops(op).value : 0;
+  }
+  CHECK(attention == test::near(12 * (all + window)));
+}
+
 TEST_CASE("a model that looks nothing up has no tokens", "[workload]") {
   CHECK(tokens_of(test::workload(text_of("vgg16"))) == 0);
   CHECK(model_flops(test::workload(text_of("vgg16"))).value > 0);
@@ -209,6 +220,17 @@ TEST_CASE("encoders, state spaces and multi-token prediction have the published 
   // DeepSeek-V3's further layer: one of its sparse layers, a product of 2 h x h, three norms; embedding and head are
   // the model's. Its README: 11.5 billion.
   CHECK(parameters("deepseek-v3-mtp") - parameters("deepseek-v3") == Approx(11.5e9).epsilon(0.01));
+}
+
+// Where one operator does not tell its dimensions, ranks can share neither tokens nor experts.
+TEST_CASE("operators of language models tell their dimensions", "[workload]") {
+  for (const std::string name : {"gpt3-175b", "llama3-8b", "qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v3",
+                                 "deepseek-v3-mtp", "gpt-oss-20b", "t5-large", "mamba2-2.7b", "nemotron-3-nano"}) {
+    for (const Operator& op : load_model(test::source_dir() / ("workloads/" + name + ".yaml")).operators) {
+      INFO(name << ": " << op.name);
+      CHECK(op.signature);
+    }
+  }
 }
 
 constexpr Sizes kGpt[] = {

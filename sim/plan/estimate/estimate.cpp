@@ -183,7 +183,7 @@ Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanC
 std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan& plan, const PlanCost& cost,
                                               const InFlight& in_flight, int versions) {
   struct Need {
-    Bytes sum, largest;
+    Bytes sum, largest, in_turn;
     int stage = 0;
   };
   std::map<DeviceId, Need> needs;
@@ -192,7 +192,8 @@ std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan
     for (const ReplicaCost& replica : cost.stages[s].replicas) {
       const Bytes bytes = replica.memory.total(in_flight(s, stages), versions);
       Need& need = needs[replica.device];
-      need.sum += bytes;
+      need.sum += bytes - replica.memory.in_turn();
+      need.in_turn = std::max(need.in_turn, replica.memory.in_turn());
       if (bytes > need.largest) {
         need.largest = bytes;
         need.stage = s;
@@ -206,7 +207,7 @@ std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan
   }
   std::optional<MemoryShortage> worst;
   for (const auto& [device, of_tensors] : needs) {
-    const Bytes need = reserve.with(of_tensors.sum, reserve.communicator * communicators[device]);
+    const Bytes need = reserve.with(of_tensors.sum + of_tensors.in_turn, reserve.communicator * communicators[device]);
     const Bytes have = reserve.with(problem.platform.type_of(device).memory, Bytes{0});
     if (need > have && (!worst || need - have > worst->need - worst->have)) {
       worst = MemoryShortage{device, of_tensors.stage, need, have};

@@ -259,6 +259,46 @@ void allow_any_samples(std::vector<Signature>& operators) {
   }
 }
 
+// Why ranks of these axes have nothing to share in the model, "" if they have. Where an operator's dimensions are not
+// known, nobody's are.
+std::string nothing_to_share(const ModelGraph& model, const StageAxes& axes) {
+  const auto any = [&](const auto& holds) {
+    return std::any_of(model.operators.begin(), model.operators.end(), holds);
+  };
+  const std::string asked = axes.experts.ranks > 1 ? "expert " + std::to_string(axes.experts.ranks)
+                                                   : "context " + std::to_string(axes.context.ranks);
+  const auto is_expert = [](const Operator& op) {
+    return op.routing || (op.signature && expert_letter(*op.signature) != kNone);
+  };
+  if (axes.experts.ranks > 1 && !any(is_expert)) {
+    return asked + " has no experts to share, since the model has none; allowed: 1";
+  }
+  for (const Operator& op : model.operators) {
+    if (!op.signature && axes.experts.ranks * axes.context.ranks > 1) {
+      return asked + " would share what operator '" + op.name + "' " + (op.type.empty() ? "" : "(" + op.type + ") ") +
+             "does not tell: which of its dimensions are tokens or experts; allowed: 1";
+    }
+  }
+  const auto has_tokens = [](const Operator& op) { return find_letter(*op.signature, kTokens) != kNone; };
+  if (axes.context.ranks > 1 && !any(has_tokens)) {
+    return asked + " has no tokens to share, since the model has none; allowed: 1";
+  }
+  return "";
+}
+
+// The reason with the name of the operator of which it tells the number.
+Infeasible by_name(Infeasible infeasible, const CutStage& cut, const ModelGraph& model,
+                   const std::vector<OperatorId>& stage) {
+  constexpr std::string_view kNumbered = "operator ";
+  if (std::string& reason = infeasible.reason; reason.starts_with(kNumbered)) {
+    const std::size_t end = reason.find(' ', kNumbered.size());
+    const auto number = static_cast<std::size_t>(std::stoi(reason.substr(kNumbered.size(), end)));
+    reason.replace(kNumbered.size(), end - kNumbered.size(),
+                   "'" + model.operators[stage[static_cast<std::size_t>(cut.position[number])]].name + "'");
+  }
+  return infeasible;
+}
+
 } // namespace
 
 namespace {
@@ -317,21 +357,23 @@ std::string expert_defect(const StageAxes& axes) {
 
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
                                                      const StageAxes& axes, const StepTimes& times) {
-  CutStage cut = cut_stage(model, stage, axes.context.loops() > 1);
-  if (std::string defect = expert_defect(axes); !defect.empty()) {
-    return Infeasible{std::move(defect)};
+  for (std::string defect : {expert_defect(axes), nothing_to_share(model, axes)}) {
+    if (!defect.empty()) {
+      return Infeasible{std::move(defect)};
+    }
   }
+  CutStage cut = cut_stage(model, stage, axes.context.loops() > 1);
   const Layout layout = layout_of(axes);
   if (axes.experts.ranks > 1) {
     allow_any_samples(cut.operators);
   }
   auto shared = share(cut, stage, layout, axes, times);
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
-    return *reason;
+    return by_name(*reason, cut, model, stage);
   }
   std::vector<char> of_experts = dimensions_of_experts(axes, layout);
   if (auto defect = share_experts(cut, layout, of_experts, std::get<SharedLetters>(shared))) {
-    return *std::move(defect);
+    return by_name(*std::move(defect), cut, model, stage);
   }
   StageProgram made{.program = {},
                     .shared = std::move(std::get<SharedLetters>(shared)),

@@ -233,6 +233,22 @@ HostLate bound_by_host(const Problem& problem, const Stage& stage, const TensorS
           .ahead = std::max(Seconds{0}, backward - launching)};
 }
 
+std::vector<Exchange> without_weight(std::vector<Exchange> exchanges) {
+  std::erase_if(exchanges, [](const Exchange& one) { return one.when == Exchange::When::before_weight; });
+  return exchanges;
+}
+
+// The gradient of an operator's weights, micro-batch after micro-batch, and beside it what the next one's waits for.
+Seconds weight_alone(Seconds weight, const RankShare& part, const AxisGroups& groups, double share) {
+  Seconds gathers;
+  for (const Exchange& one : part.backward) {
+    gathers += one.when == Exchange::When::before_weight
+                   ? seconds_of(collective_on(one.kind, groups.along(one.axis), one.bytes * share))
+                   : Seconds{0};
+  }
+  return std::max(weight, gathers);
+}
+
 bool goes_in_pieces(const std::vector<Exchange>& exchanges) {
   return std::any_of(exchanges.begin(), exchanges.end(),
                      [](const Exchange& one) { return one.axis == Axis::tensor && one.when == Exchange::When::round; });
@@ -294,7 +310,12 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
     const RankShare& part = split.operators[at];
     const Seconds waits = given_wait(part, group, share);
     const Seconds before = backward.so_far(), before_input = input.so_far();
-    backward.run_beside(times[at].backward_input, times[at].backward_weight, waits, part.backward);
+    if (part.deferred) {
+      passes.deferred += weight_alone(times[at].backward_weight, part, groups, share);
+      backward.run_beside(times[at].backward_input, Seconds{0}, waits, without_weight(part.backward));
+    } else {
+      backward.run_beside(times[at].backward_input, times[at].backward_weight, waits, part.backward);
+    }
     input.run(times[at].backward_input, waits, part.backward);
     of.backward[at] = backward.so_far() - before;
     of.backward_input[at] = input.so_far() - before_input;

@@ -83,6 +83,7 @@ struct GroupPasses {
   GroupPass backward;       ///< both gradients of an operator, one after the other, and beside them what may be
   GroupPass backward_input; ///< where the gradients of weights are computed apart
   Seconds backward_weight;  ///< all of these, which need no exchange
+  Seconds deferred;         ///< of these, what `backward` leaves until after all backwards
   GroupPass recompute;      ///< forward again, of the operators that are recomputed
   GroupPass terms;          ///< once an iteration: gradients are added up of which each device has a term
   OperatorSeconds of_operators;

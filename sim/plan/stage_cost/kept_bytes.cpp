@@ -7,13 +7,7 @@
 namespace stagecraft {
 
 double part_made_again(const Problem& problem, const Stage& stage, OperatorId op) {
-  double part = 0;
-  for (const KeptInput& kept : problem.model.operators[op].kept_inputs) {
-    const bool made_again = problem.segments[kept.maker] == problem.segments[op] && stage.recomputes(kept.maker) &&
-                            problem.model.operators[kept.maker].kind != KernelKind::attention;
-    part += made_again ? kept.part : 0;
-  }
-  return std::min(part, 1.0);
+  return part_made_again(problem, op, [&](OperatorId other) { return stage.recomputes(other); });
 }
 
 std::vector<KeptBytes> kept_by_operators(const Problem& problem, const Stage& stage, const TensorSplit& split) {

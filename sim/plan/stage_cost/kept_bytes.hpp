@@ -10,8 +10,7 @@
 
 namespace stagecraft {
 
-/// The part of an operator's stash that others of its segment in the stage make again. An attention that runs again
-/// keeps its output, as Megatron-LM's checkpoint of the core of attention does (Korthikanti et al. 2023, section 5).
+/// The part of an operator's stash that others of its segment in the stage make again.
 double part_made_again(const Problem& problem, const Stage& stage, OperatorId op);
 
 /// What an operator of the stage keeps of a whole micro-batch until its backward: its stash without what others make

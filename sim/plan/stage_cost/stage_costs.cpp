@@ -33,6 +33,7 @@ struct Sums {
   double forward = 0, input = 0, weight = 0;
   double overlap = 0;                                  // seconds saved by computing both gradients at the same time
   double again = 0;                                    // forward time of recomputed operators
+  double deferred = 0;                                 // of `weight`, until after all backwards
   std::shared_ptr<const GroupPasses> passes = nullptr; // where a group takes these times
   HostLate late{};
 };
@@ -44,11 +45,19 @@ double backward_overlap(const StreamTimes& times) {
 }
 
 // Times of a share of the micro-batch on the streams of one device.
-Sums stage_times(const Problem& problem, const Stage& stage, int type, double share) {
+Sums stage_times(const Problem& problem, const Stage& stage, const TensorSplit& split, int type, double share) {
   const int streams = stage.streams > 0 ? stage.streams : problem.training.streams;
   const StreamTimes times = stream_times(problem, stage.operators, type, share, streams);
   Sums sums{times.forward, times.backward_input, times.backward_weight, backward_overlap(times)};
   sums.late = times.late;
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    if (split.operators[at].deferred) {
+      const auto time = problem.cost.time(stage.operators[at], problem.platform.types[static_cast<std::size_t>(type)],
+                                          problem.samples * share, problem.training.precision);
+      sums.deferred += time ? time->backward_weight.value : 0;
+    }
+  }
+  sums.overlap += sums.deferred;
   if (stage.recompute == Recompute::full) {
     sums.again = times.forward;
   } else if (stage.recompute == Recompute::selective) {
@@ -64,6 +73,7 @@ Sums group_times(const std::shared_ptr<const GroupPasses>& passes) {
           .weight = passes->backward_weight.value,
           .overlap = std::max(0.0, apart - passes->backward.seconds.value),
           .again = passes->recompute.seconds.value,
+          .deferred = passes->deferred.value,
           .passes = passes,
           .late = passes->late};
 }
@@ -160,7 +170,7 @@ public:
     const std::vector<int> types = problem_.types_of(devices);
     const auto [slot, is_new] = known_.try_emplace({types, share, figures_of(groups), loads_.number_of(replica)});
     if (is_new) {
-      slot->second = stage_.axes().alone() ? stage_times(problem_, stage_, types.front(), share)
+      slot->second = stage_.axes().alone() ? stage_times(problem_, stage_, split_, types.front(), share)
                                            : group_times(std::make_shared<const GroupPasses>(group_passes(
                                                  problem_, stage_, split_, types, groups, share, loads_.of(replica))));
     }
@@ -239,7 +249,18 @@ struct Held {
   Bytes workspace;                  // what recompute makes again, of one segment at a time
   Bytes recomputed;                 // of all segments
   std::optional<Bytes> for_weights; // if it is known
+  Bytes for_deferred;               // of the weights whose gradients are computed after all backwards
+  Bytes gathered, gathered_again;   // tokens of all ranks that share experts: by any pass, and by recompute
+  Bytes choices, choices_again;     // of these tokens, of any number of bytes
 };
+
+// Where ranks get all tokens they hold those of one mixture at a time; of what comes with them, backward keeps a part.
+void hold_gathered(const GatheredTokens& gathered, bool again, Held& held) {
+  held.gathered = std::max(held.gathered, gathered.tokens);
+  held.choices = std::max(held.choices, gathered.choices);
+  held.gathered_again = std::max(held.gathered_again, again ? gathered.tokens : Bytes{0});
+  held.choices_again = std::max(held.choices_again, again ? gathered.choices : Bytes{0});
+}
 
 // The amounts that the model's file gives.
 Held held_as_given(const Problem& problem, const Stage& stage) {
@@ -269,7 +290,8 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     held.parameters += parameters;
     held.of_experts += part.of_experts ? parameters : 0;
     held.resident += Bytes{problem.model.operators[op].resident_bytes} * part.resident(stage.tensor_parallel);
-    const Bytes stash = problem.stash_bytes(op) * part.stash;
+    hold_gathered(part.gathered, stage.recomputes(op), held);
+    const Bytes stash = problem.stash_bytes(op) * part.stash + part.gathered.kept;
     const Bytes again = stash * (stage.recomputes(op) ? 1 : part_made_again(problem, stage, op));
     held.kept += stash - again;
     if (again.value > 0) {
@@ -278,6 +300,7 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
       held.workspace = std::max(held.workspace, segment);
       held.recomputed += again;
     }
+    held.for_deferred += part.deferred ? problem.weight_bytes(op) * part.weight_stash : Bytes{0};
     held.for_weights = held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) * part.weight_stash;
   }
   if (stage.recompute != Recompute::none) {
@@ -423,6 +446,10 @@ StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const 
   memory.workspace = held.workspace * share;                               // of this stage's own segments
   memory.recomputed = held.recomputed * share;
   memory.read_again = held.read_again * share;
+  memory.for_deferred = held.for_deferred * share;
+  memory.common_buffer = held.gathered * share; // of forwards; sums, gradients and their sums are as large
+  memory.passing = std::max(held.gathered, held.choices) * share;
+  memory.passing_again = std::max(held.gathered_again, held.choices_again) * share;
   if (!problem.model.memory_given) {
     const Sharding& sharding = problem.training.sharding;
     const double part = part_of_shared(problem.training, stage, held);
@@ -552,9 +579,13 @@ void add_parts(const Problem& problem, const Stage& stage, const TensorSplit& sp
 
 // `sharers`: the plan's devices in each node. `fold`: whose costs are wanted; null: those of all replicas.
 StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers, Bytes incoming,
-                     Bytes outgoing, Figures figures, const StageFold* fold) {
+                     Bytes outgoing, Figures figures, const StageFold* fold, OperatorId deferred) {
   const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axes(), largest_share(stage));
-  const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
+  TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
+  if (const auto at = std::lower_bound(stage.operators.begin(), stage.operators.end(), deferred);
+      deferred >= 0 && at != stage.operators.end() && *at == deferred) {
+    split.operators[static_cast<std::size_t>(at - stage.operators.begin())].deferred = true;
+  }
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   const double each = parameter_bytes(problem.training).gradient;
@@ -608,6 +639,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
            .backward_input = Seconds{times.input},
            .backward_weight = Seconds{times.weight},
            .overlap = Seconds{times.overlap},
+           .deferred = Seconds{times.deferred},
            .recompute = Seconds{times.again},
            .norm = clipping.norm,
            .optimizer = stepping + late.step + terms + clipping.scale + weight_cast_time(problem, stage, split, type),
@@ -622,14 +654,31 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
   }
   return cost;
 }
+
+// The last product with weights of a pipeline whose gradients wait until it drains; -1: none waits.
+OperatorId deferred_product(const Problem& problem, const Plan& plan) {
+  if (!problem.training.deferred_head || plan.stages.size() < 2 ||
+      plan.stages.front().devices == plan.stages.back().devices) {
+    return -1;
+  }
+  for (OperatorId op = problem.model.size(); op-- > 0;) {
+    const Operator& what = problem.model.operators[op];
+    if (what.kind == KernelKind::matmul && (what.parameters > 0 || what.forward.moved_parameters > 0)) {
+      return op;
+    }
+  }
+  return -1;
+}
+
 PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, const Fold* fold = nullptr) {
   PlanCost cost;
   cost.stages.resize(plan.stages.size());
   const Borders borders = cross_borders(problem, stage_of_operator(problem, plan), cost);
   const std::vector<int> sharers = devices_by_node(problem, plan);
+  const OperatorId deferred = deferred_product(problem, plan);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     cost.stages[s] = cost_stage(problem, plan.stages[s], sharers, borders.incoming[s], borders.outgoing[s], figures,
-                                fold != nullptr ? &fold->stages[s] : nullptr);
+                                fold != nullptr ? &fold->stages[s] : nullptr, deferred);
   }
   return cost;
 }

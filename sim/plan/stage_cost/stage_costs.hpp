@@ -46,9 +46,11 @@ struct ReplicaCost {
   double share = 1;
   Seconds forward, backward_input, backward_weight; ///< includes the collectives of its tensor-parallel group
   Seconds overlap; ///< saved where both gradients are computed in one pass: by several streams, or by exchanges beside
-  Seconds recompute;  ///< forward time of what runs again; 0 without recompute
-  Seconds norm;       ///< per step: of its gradients, by which they are clipped; 0: they are not
-  Seconds optimizer;  ///< per step; with adding up what each device of the group has a term of, and with clipping
+  Seconds
+      deferred{};    ///< of `backward_weight`, and saved in `overlap`: computed after all backwards, if these are whole
+  Seconds recompute; ///< forward time of what runs again; 0 without recompute
+  Seconds norm;      ///< per step: of its gradients, by which they are clipped; 0: they are not
+  Seconds optimizer; ///< per step; with adding up what each device of the group has a term of, and with clipping
   Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
   HostLate late;      ///< parts of `forward`, `backward()` and `optimizer`
   StageMemory memory;
@@ -56,7 +58,7 @@ struct ReplicaCost {
 
   Seconds backward() const { return backward_input + backward_weight - overlap; } ///< both at once
   Seconds step() const { return norm + optimizer; }                               ///< all of it
-  Seconds busy() const { return forward + backward() + recompute; }
+  Seconds busy() const { return forward + backward() + deferred + recompute; }
 };
 
 /// Gradients that are reduced together.

@@ -158,6 +158,10 @@ private:
         auto& exchanges = at_operator(split, step.op).*pass;
         exchanges.insert(exchanges.end(), gathered.begin(), gathered.end());
         gathered.clear();
+        at_operator(split, step.op).gathered.tokens += tokens_.tokens;
+        at_operator(split, step.op).gathered.choices += tokens_.choices;
+        at_operator(split, step.op).gathered.kept += tokens_.kept;
+        tokens_ = {};
       } else if (is_collective(step.kind)) {
         const TensorId moved = step.reads.front();
         if (goes_on_to_experts(step) || goes_with_rows(step)) {
@@ -168,6 +172,9 @@ private:
                      Exchange::When::before, axis_of(step.dimension)};
         if (step.kind == StepKind::all_to_all && stage_.of_experts[step.dimension] != 0 && moves_rows(step)) {
           one = to_experts(step);
+          if (pass == &RankShare::forward && one.kind == CollectiveKind::all_gather) {
+            tokens_ = gathered_by(step, tokens_);
+          }
           sent_to_experts_.insert(step.writes);
         }
         const bool round = one.axis == Axis::context && goes_round();
@@ -256,6 +263,27 @@ private:
     return exchange(CollectiveKind::all_to_all, elements_of(tensor.dimensions) * heaviest);
   }
 
+  // What a rank then holds of all ranks' tokens, whatever part of a token's row each of a tensor group brings. Backward
+  // needs the choices of the rank's own experts, of all tokens (Megatron-LM's MoEAllGatherTokenDispatcher): rows are
+  // picked by number, so the tokens that they are picked from are not kept.
+  GatheredTokens gathered_by(const Step& step, GatheredTokens so_far) const {
+    const ProgramTensor& tensor = program_.tensors[step.reads.front()];
+    const double bytes = row_of(problem_.training.precision).bytes;
+    if (are_rows(tensor)) {
+      const TensorDimensions& choices = program_.operators[tensor.op].inputs[1].dimensions;
+      const double tokens = elements_of(choices) / static_cast<double>(choices.back().size());
+      const double numbers = tokens * static_cast<double>(tensor.dimensions.back().size());
+      so_far.tokens = Bytes{numbers * problem_.samples * bytes * axes_.expert_replicas()};
+      return so_far;
+    }
+    const auto routing = routing_of(problem_, operators_[stage_.position[tensor.op]]);
+    const double each = static_cast<double>(tensor.dimensions.back().size());
+    const double tokens = elements_of(tensor.dimensions) / each * problem_.samples * axes_.expert_replicas();
+    so_far.choices = Bytes{tokens * (routing ? routing->experts : each) * (bytes + 1)};
+    so_far.kept = so_far.choices / axes_.experts.ranks;
+    return so_far;
+  }
+
   // What reads a tensor.
   enum class Readers { none, weights, others };
 
@@ -301,6 +329,7 @@ private:
   Exchange::When needed_by_weight_, left_by_input_;
   std::vector<int> maker_; // [tensor]: the operator whose computation wrote it, or what it was made of
   std::set<TensorId> sent_to_experts_;
+  GatheredTokens tokens_{}; // for the next operator of the forward pass
 };
 
 bool is_measured(const Problem& problem, const std::vector<OperatorId>& stage, int degree) {

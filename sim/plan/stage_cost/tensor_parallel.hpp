@@ -12,6 +12,13 @@
 
 namespace stagecraft {
 
+/// What a rank gets of all ranks that share experts with it, where each gets all tokens: for a whole micro-batch.
+struct GatheredTokens {
+  Bytes tokens;  ///< all of them, held until rows are made of them
+  Bytes choices; ///< which experts each chose, and what each expert's result weighs; held as long
+  Bytes kept;    ///< the part of the choices that backward needs: those of the rank's own experts
+};
+
 /// One operator, as a device has it. Parts are fractions of what its replica has of a micro-batch, which on a context
 /// axis is its part of the tokens.
 struct RankShare {
@@ -25,6 +32,8 @@ struct RankShare {
   double output = 1;                       ///< the part of its output that later operators find
   std::vector<Exchange> forward, backward; ///< in each pass
   Bytes exchanged;                         ///< bytes sent in either pass, if a file gives them
+  GatheredTokens gathered{};               ///< for its forward
+  bool deferred = false;                   ///< the gradient of its weights is computed after all backwards
   Bytes terms; ///< gradients of which each device has a term; added up over the group once an iteration
 };
 

@@ -67,6 +67,7 @@ Timeline timeline_from(std::span<const double> put, int tasks) {
 struct Started {
   double start;
   std::size_t request; // index into all requests
+  bool alone;          // with an engine of its own
 };
 
 // Runs graphs one after another on one engine, in the order of their clocks' starts, each not before its own; each
@@ -113,7 +114,8 @@ std::vector<Started> by_start(std::span<const ReplayRequest> requests, bool comp
   std::vector<Started> order;
   order.reserve(requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    order.push_back({start_of_clock(requests[i], computes), i});
+    const double start = start_of_clock(requests[i], computes);
+    order.push_back({start, i, start == 0 || has_own_clock(requests[i])});
   }
   std::stable_sort(order.begin(), order.end(), [](const Started& a, const Started& b) { return a.start < b.start; });
   return order;
@@ -123,9 +125,9 @@ std::vector<Started> by_start(std::span<const ReplayRequest> requests, bool comp
 std::vector<ReplayRequest> batch_from(std::span<const ReplayRequest> requests, std::span<const Started> order,
                                       std::size_t first) {
   constexpr std::size_t kBatch = 200;
-  const std::size_t most = order[first].start == 0 ? 1 : kBatch;
+  const std::size_t most = order[first].alone ? 1 : kBatch;
   std::vector<ReplayRequest> batch;
-  for (std::size_t i = first; i < order.size() && batch.size() < most; ++i) {
+  for (std::size_t i = first; i < order.size() && batch.size() < most && (i == first || !order[i].alone); ++i) {
     batch.push_back(requests[order[i].request]);
   }
   return batch;

@@ -156,6 +156,12 @@ private:
   void write_program(const std::vector<Action>& order, const std::vector<ReplicaTasks*>& replica_of);
   void divide_last(ReplicaTasks& replica, const std::vector<GradientBucket>& buckets);
   void set_ahead(TaskId task, int iterations);
+  // Whether gradients of weights may wait until all backwards of an iteration have run.
+  bool defers() const {
+    const Schedule& schedule = request_.schedule;
+    return schedule.flushes && !schedule.splits_backward && !schedule.steps_each_micro_batch;
+  }
+  void write_deferred(ReplicaTasks& replica);
   void write_optimizer(int stage, ReplicaTasks& replica);
   void write_norm(int stage, ReplicaTasks& replica);
   void join_fused();
@@ -268,6 +274,7 @@ private:
   std::vector<std::int32_t> numbers_; // 0 … micro_batches_ - 1
   TaskGraph graph_;
   std::vector<int> index_of_;
+  std::map<int, Bytes> common_buffers_; // by device: counted already, once for all of its stages
   std::vector<std::vector<ReplicaTasks>> replicas_;
   std::vector<std::unique_ptr<Turns>> turns_;
   ExchangePlan exchanges_;  // passes: of each replica kPasses

@@ -27,6 +27,9 @@ void TaskGraphBuilder::write_programs() {
     }
     graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
     write_program(request_.schedule.orders[rank_of(device)], replica_of);
+    for (const auto& [stage, replica] : stages_on[device]) {
+      write_deferred(*replica);
+    }
     for (const auto& [stage, replica] : stages_on[device]) { // of all its stages, before the first may step
       if (clips()) {
         write_norm(stage, *replica);
@@ -93,6 +96,11 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
     }
     if (divides && action.kind == completes && --backwards_left_[action.stage] == 0) {
       divide_last(*replica, cost_.stages[action.stage].buckets);
+    }
+    if (!defers() && action.kind == TaskKind::backward && completes == action.kind && replica->weight != kNone) {
+      replica->last = replica->weight + replica->place(m);
+      program.push_back(replica->last);
+      set_ahead(replica->last, flushes ? 0 : action.micro_batch / micro_batches_);
     }
     if (steps && action.kind == completes) {
       program.push_back(replica->optimizer + replica->place(m));
@@ -166,6 +174,21 @@ void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
   graph_.program.push_back(replica.optimizer);
   if (cost.host != nullptr && cost.host->moved.value > 0) {
     write_host_step(stage, replica);
+  }
+}
+
+// Adds the gradients of weights that wait until all backwards have run, of one micro-batch after another. The first
+// bucket has them.
+void TaskGraphBuilder::write_deferred(ReplicaTasks& replica) {
+  if (replica.weight == kNone || !defers()) {
+    return;
+  }
+  for (int place = 0; place < count_of(replica); ++place) {
+    graph_.program.push_back(replica.weight + place);
+  }
+  replica.last = graph_.program.back();
+  if (!replica.parts.empty()) {
+    replica.parts.front() = replica.last;
   }
 }
 

@@ -69,7 +69,7 @@ TaskId TaskGraphBuilder::add(const Work& work, const ReplicaTasks& replica) {
 }
 
 TaskGraphBuilder::Handover TaskGraphBuilder::hand_over(const StageMemory& memory, Bytes all) const {
-  const Bytes rest = request_.schedule.splits_backward ? memory.for_weights.value_or(all) : Bytes{0};
+  const Bytes rest = request_.schedule.splits_backward ? memory.for_weights.value_or(all) : memory.for_deferred;
   return {std::max(rest - all, Bytes{0}), std::max(all - rest, Bytes{0}), rest};
 }
 
@@ -173,6 +173,10 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   fixed.gradients += cost.memory.gradients;
   fixed.optimizer += cost.memory.optimizer;
   fixed.buffers += cost.memory.buffers;
+  Bytes& common = common_buffers_[replica.device];
+  fixed.buffers += std::max(Bytes{0}, cost.memory.common_buffer - common);
+  common = std::max(common, cost.memory.common_buffer);
+  const Bytes passing = cost.memory.passing;
   Work work{.device = replica.device, .stage = stage, .to_stage = stage};
   replica.group_leg = add_group_leg(stage, cost);
   list_passes(stage, static_cast<std::size_t>(&cost - cost_.stages[stage].replicas.data()), replica);
@@ -186,12 +190,14 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
     return add(work, replica);
   };
   const Seconds prediction = schedule.predicts_weights ? cost.prediction : Seconds{0};
-  replica.forward = block(TaskKind::forward, cost.forward + prediction, Pass::forward, kept, Bytes{0});
+  replica.forward = block(TaskKind::forward, cost.forward + prediction, Pass::forward, kept + passing, passing);
   const Handover handover = hand_over(cost.memory, all);
-  replica.backward = block(TaskKind::backward, splits ? cost.backward_input : cost.backward(),
-                           splits ? Pass::backward_input : Pass::backward, handover.more, handover.less);
-  if (splits) {
-    replica.weight = block(TaskKind::weight, cost.backward_weight, std::nullopt, Bytes{0}, handover.rest);
+  replica.backward =
+      block(TaskKind::backward, splits ? cost.backward_input : cost.backward(),
+            splits ? Pass::backward_input : Pass::backward, handover.more + passing, handover.less + passing);
+  if (splits || cost.deferred.value > 0) {
+    replica.weight =
+        block(TaskKind::weight, splits ? cost.backward_weight : cost.deferred, std::nullopt, Bytes{0}, handover.rest);
   }
   if (schedule.steps_each_micro_batch) {
     replica.optimizer = block(TaskKind::optimizer, cost.optimizer, Pass::optimizer, Bytes{0}, Bytes{0});
@@ -200,8 +206,8 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
     work.kind = TaskKind::recompute;
     work.seconds = cost.recompute;
     work.host_late = late_part(cost, TaskKind::forward);
-    work.acquire = cost.memory.workspace;
-    work.release = Bytes{0};
+    work.acquire = cost.memory.workspace + cost.memory.passing_again;
+    work.release = cost.memory.passing_again;
     note_exchange(Pass::recompute, replica, work);
     add_recompute(work, cost.memory, replica);
   }
@@ -231,8 +237,8 @@ void TaskGraphBuilder::add_recompute(const Work& work, const StageMemory& memory
   };
   if (!others.empty()) {
     const Handover handover = hand_over(memory, memory.whole());
-    change(replica.forward, memory.whole(), Bytes{0});
-    change(replica.backward, handover.more, handover.less);
+    change(replica.forward, memory.whole() + memory.passing, memory.passing);
+    change(replica.backward, handover.more + memory.passing, handover.less + memory.passing);
     if (replica.weight != kNone) {
       change(replica.weight, Bytes{0}, handover.rest);
     }

@@ -315,9 +315,7 @@ private:
       interleave_ = layers % 2 == 0 ? 2 : std::max(layers, 1);
       assume(std::to_string(interleave_) + " stages of each rank");
     }
-    if (interleave_ > 1 && pipeline_ > 1 && overlaps_experts()) {
-      assume("one stage of each rank where tokens go to experts beside another micro-batch's passes");
-    } else if (interleave_ > 1 && pipeline_ > 1) {
+    if (interleave_ > 1 && pipeline_ > 1) {
       line("    interleave: " + std::to_string(interleave_));
       write_layers();
     }
@@ -332,8 +330,7 @@ private:
     }
   }
 
-  // Whether tokens go to experts beside the passes of another micro-batch. No schedule here does this with virtual
-  // stages.
+  // Whether tokens go to experts beside the passes of another micro-batch.
   bool overlaps_experts() const { return row_.flag("moe_a2a_overlap") == "true"; }
 
   // Where a row states none: one in a pipeline; else four, or as many as the batch is a multiple of.
@@ -424,8 +421,8 @@ private:
     } else if (pipeline_ > 1 && !words.empty() && words != "none" && words != "unknown") {
       return "the schedule '" + excerpt(row_.schedule) + "' is not modelled";
     }
-    if (overlaps_experts() && (schedule == "1f1b" || schedule == "interleaved")) {
-      schedule = "combined-1f1b"; // Megatron-Core's combined 1F1B
+    if (overlaps_experts() && (schedule == "1f1b" || schedule == "interleaved")) { // Megatron-Core's combined 1F1B
+      schedule = schedule == "1f1b" ? "combined-1f1b" : "combined-interleaved";
     }
     line("compare: {strategies: [mesh], schedules: [" + std::string(schedule) + "]}");
     return "";

@@ -31,6 +31,7 @@ struct ImportedTraining {
 struct ConfigContext {
   const ModelGraph& model;
   int devices = 1;
+  bool batch_given = false; ///< the study says how many samples an iteration has
 };
 
 /// The text of a configuration, and the row that is chosen where the file is a table.

@@ -184,7 +184,8 @@ NamedConfig load_config(const yaml::Node& node, const ConfigContext& context) {
     map.finish();
   }
   const std::filesystem::path file = yaml::scalar(*name, "config");
-  const bool from_command_line = name->where.line == 0;
+  // A value of --set is at no line, or at one of its own text where it is a mapping.
+  const bool from_command_line = name->where.line == 0 || name->where.file.starts_with("--set ");
   if (file.empty() || (file.has_parent_path() && !from_command_line)) {
     throw InputError(name->where, "'" + file.string() + "' is no file beside this one; allowed: its name alone");
   }

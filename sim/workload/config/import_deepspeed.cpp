@@ -96,7 +96,7 @@ private:
     const yaml::Node* size = given("train_micro_batch_size_per_gpu");
     const yaml::Node* steps = given("gradient_accumulation_steps");
     if (batch == nullptr && size == nullptr) {
-      throw InputError(config_.where, "'train_batch_size' is missing: the samples of an iteration on all devices");
+      return require_batch();
     }
     if (batch != nullptr) {
       yaml::integer(*batch, "train_batch_size", 1, kMostSamples);
@@ -117,6 +117,21 @@ private:
     }
   }
 
+  // A file that leaves its batch to the program that starts DeepSpeed needs one from the study.
+  void require_batch() {
+    if (draft_.context().batch_given) {
+      return;
+    }
+    const yaml::Node* automatic = map_.find("train_batch_size");
+    automatic = automatic != nullptr ? automatic : map_.find("train_micro_batch_size_per_gpu");
+    if (automatic != nullptr) {
+      throw InputError(automatic->where,
+                       "auto is for the program that starts DeepSpeed to fill in; allowed: a number, or "
+                       "the study's 'training.global_batch', as --set training.global_batch=64");
+    }
+    throw InputError(config_.where, "'train_batch_size' is missing: the samples of an iteration on all devices");
+  }
+
   // The batch that its other two numbers make on all replicas.
   long long batch_of(const yaml::Node& size, const yaml::Node* steps) const {
     const int replicas = draft_.replicas_beside({{"tensor_parallel.autotp_size", tensor_, tensor_where_}});
@@ -135,6 +150,9 @@ private:
     }
     yaml::Map of_precision(*node, key);
     const yaml::Node* enabled = of_precision.find("enabled");
+    if (enabled != nullptr && enabled->text == "auto") {
+      draft_.leave(std::string(key) + ".enabled auto (here it is off unless the study's 'precision' says otherwise)");
+    }
     return enabled != nullptr && enabled->text != "auto" && of_precision.boolean("enabled", false);
   }
 

@@ -189,8 +189,8 @@ private:
     draft_.degree("tensor", tensor, where_of("tensor"));
     draft_.degree("pipeline", pipeline_, where_of("pipeline"));
     draft_.degree("context", degree({"sequence", "context", "context_usp_ulysses"}), where_of("context"));
-    if (degree({"sequence", "context", "context_usp_ulysses"}) > 1) { // it gathers keys and values
-      draft_.set("parallel.context_rule", "all-gather", where_of("context"));
+    if (const int ranks = degree({"sequence", "context", "context_usp_ulysses"}); ranks > 1) {
+      read_context_rule(ranks, degree({"context_usp_ulysses"}));
     }
     draft_.degree("expert", degree({"expert"}), where_of("expert"));
     draft_.set("parallel.data", 1LL * data * shard, where_of("fsdp"));
@@ -332,7 +332,49 @@ private:
                leaves_.where("", "gradient_clipping_threshold"));
   }
 
+  // How ranks that share tokens compute attention: `usp` exchanges them for heads among so many, and keys and values
+  // go round between these.
+  void read_context_rule(int ranks, int heads) {
+    const char* key = "context_parallel_strategy";
+    const std::string given =
+        leaves_.choice("", key, std::vector<std::string>{"all_gather", "ring", "ulysses", "usp"}, "all_gather");
+    const Where where = leaves_.find("", key) != nullptr ? leaves_.where("", key) : where_of("context");
+    const bool both = given == "usp" && heads > 1 && heads < ranks;
+    const bool of_heads = given == "ulysses" || (given == "usp" && heads == ranks);
+    draft_.set("parallel.context_rule",
+               both                                ? "both"
+               : of_heads                          ? "all-to-all"
+               : given == "ring" || given == "usp" ? "ring"
+                                                   : "all-gather",
+               where);
+    if (both) {
+      draft_.set("parallel.context_heads", std::to_string(heads), where);
+    }
+  }
+
+  // Values of which any but the one given here changes a time or a size that is not modelled.
+  void list_values() {
+    struct Usual {
+      const char* key;
+      std::array<std::string_view, 5> values;
+    };
+    static constexpr std::array kUsual = {
+        Usual{"attention", {"autoselected", "flash", "cudnn_flash_te", "cudnn_flash_jax", ""}},
+        Usual{"capacity_factor", {"-1.0", "-1", ""}},
+        Usual{"sparse_matmul", {"true", "True", ""}},
+        Usual{"mu_dtype", {"float32", ""}},
+        Usual{"mtp_num_layers", {"0", ""}},
+        Usual{"num_vocab_tiling", {"1", ""}}};
+    for (const Usual& one : kUsual) {
+      const std::string given = leaves_.text("", one.key, "");
+      if (std::find(one.values.begin(), one.values.end(), given) == one.values.end()) {
+        draft_.leave(std::string(one.key) + " " + excerpt(given));
+      }
+    }
+  }
+
   void list_others() {
+    list_values();
     for (const std::string_view name : kListedKeys) {
       const yaml::Node* value = leaves_.find("", name);
       const bool is_one = value != nullptr && value->text == "1";

@@ -5,18 +5,22 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/shell_arithmetic.hpp"
 
 namespace stagecraft {
 namespace {
 
-// Splits a shell script into words: blanks separate them, quotes hold them together, # begins a comment, and a
-// backslash continues a line. The parentheses of an array, ARGS=( … ), are dropped.
+// Splits a shell script into words: blanks separate them, quotes and $((…)) hold them together, # begins a comment, and
+// a backslash continues a line. The parentheses of an array, ARGS=( … ), are dropped. What a quotation holds together
+// is parted again if arguments are in it, as a shell does where "--fp8-format hybrid" of an array, or ARGS="--bf16 …",
+// is used.
 class Words {
 public:
   Words(const std::string& text, const std::string& file) : text_(text), at_{file, 1, 1} {}
@@ -33,6 +37,11 @@ public:
         }
       } else if (c == '\'' || c == '"') {
         quoted(c);
+      } else if (const auto length = arithmetic_here()) {
+        for (std::size_t i = 0; i < *length; ++i) {
+          put(text_[next_]);
+          step();
+        }
       } else if (c == '(' && open_ && word_.text.ends_with('=')) {
         open_ = false;
         step();
@@ -46,6 +55,12 @@ public:
   }
 
 private:
+  // The length of an expression that begins here.
+  std::optional<std::size_t> arithmetic_here() const {
+    const std::string_view rest = std::string_view(text_).substr(next_);
+    return begins_arithmetic(rest) ? arithmetic_length(rest) : std::nullopt;
+  }
+
   bool is_line_end(std::size_t at) const { return at >= text_.size() || text_[at] == '\n' || text_[at] == '\r'; }
 
   void step() {
@@ -83,9 +98,49 @@ private:
       word_.text.pop_back();
     }
     if (open_ && !word_.text.empty()) {
-      words_.push_back(std::move(word_));
+      const std::size_t begin = arguments_in(word_.text);
+      if (begin == std::string::npos) {
+        words_.push_back(std::move(word_));
+      } else {
+        part(word_, begin);
+      }
     }
     open_ = false;
+  }
+
+  static constexpr std::string_view kBlanks = " \t\r\n\\"; // a backslash continues a line of a quotation, too
+
+  // Where the arguments begin that a quotation of several words holds: behind NAME=, and other variables' values
+  // ("$ARGS --bf16"); npos where it holds none.
+  static std::size_t arguments_in(std::string_view text) {
+    const std::size_t equals = text.find('=');
+    const bool assigns = equals != 0 && equals < text.find_first_of(" \t\n-$");
+    const std::size_t from = assigns ? equals + 1 : 0;
+    std::size_t at = text.find_first_not_of(kBlanks, from);
+    while (at != std::string_view::npos && text[at] == '$') {
+      at = text.find_first_of(kBlanks, at);
+      at = at == std::string_view::npos ? at : text.find_first_not_of(kBlanks, at);
+    }
+    const bool several = text.find_first_of(kBlanks, from) != std::string_view::npos;
+    return at != std::string_view::npos && several && text.substr(at, 2) == "--" ? at : std::string::npos;
+  }
+
+  // Adds the words of a quotation from `begin` on, each with its place.
+  void part(const ShellWord& whole, std::size_t begin) {
+    Where where = whole.where;
+    ShellWord word;
+    for (std::size_t at = 0; at <= whole.text.size(); ++at) {
+      const bool blank = at == whole.text.size() || kBlanks.find(whole.text[at]) != std::string_view::npos;
+      if (blank && !word.text.empty()) {
+        words_.push_back(std::exchange(word, {}));
+      } else if (!blank && at >= begin) {
+        word.where = word.text.empty() ? where : word.where;
+        word.text += whole.text[at];
+      }
+      const bool line = at < whole.text.size() && whole.text[at] == '\n';
+      where.line += line ? 1 : 0;
+      where.column = line ? 1 : where.column + 1;
+    }
   }
 
   const std::string& text_;
@@ -152,6 +207,18 @@ constexpr std::array kFlags = {
     MegatronFlag{"use-tp-pp-dp-mapping", false},
     MegatronFlag{"overlap-moe-expert-parallel-comm", false},
     MegatronFlag{"delay-wgrad-compute", false},
+    MegatronFlag{"defer-embedding-wgrad-compute", false},
+    MegatronFlag{"wgrad-deferral-limit", true},
+    MegatronFlag{"moe-deepep-num-sms", true},
+    MegatronFlag{"no-gradient-accumulation-fusion", false},
+    MegatronFlag{"optimizer-cpu-offload", false},
+    MegatronFlag{"optimizer-offload-fraction", true},
+    MegatronFlag{"attention-backend", true},
+    MegatronFlag{"transformer-impl", true},
+    MegatronFlag{"main-grads-dtype", true},
+    MegatronFlag{"main-params-dtype", true},
+    MegatronFlag{"exp-avg-dtype", true},
+    MegatronFlag{"exp-avg-sq-dtype", true},
     MegatronFlag{"moe-token-dispatcher-type", true},
     MegatronFlag{"moe-enable-deepep", false}, // the only backend that there was
     MegatronFlag{"moe-flex-dispatcher-backend", true},
@@ -311,14 +378,22 @@ std::string MegatronArguments::written(std::string_view name) const {
   return has(name) ? values_.at(std::string(name)).written : "--" + std::string(name);
 }
 
+// What is only a default, as 1 in ${NNODES:-1}, is for the environment to say.
 int MegatronArguments::world() const {
+  bool assumed = false;
+  const auto count = [&](ShellWord value, int most) {
+    resolve(value, {}, &assumed);
+    return parse_integer(value.text, 1, most, value.where);
+  };
+  int world = world_;
   if (const auto found = variables_.find("WORLD_SIZE"); found != variables_.end()) {
-    ShellWord size = found->second;
-    resolve(size);
-    return parse_integer(size.text, 1, kMostMegatronRanks, size.where);
+    world = count(found->second, kMostMegatronRanks);
+  } else if (has("nproc-per-node")) {
+    constexpr int kMost = 1024;
+    world = count(values_.at("nproc-per-node").value, kMost) *
+            (has("nnodes") ? count(values_.at("nnodes").value, kMost) : 1);
   }
-  const bool given = has("nproc-per-node");
-  return given ? integer("nproc-per-node", 1, 1024, 1) * integer("nnodes", 1, 1024, 1) : world_;
+  return assumed ? 0 : world;
 }
 
 void MegatronArguments::remember_variable(const ShellWord& word) {
@@ -328,6 +403,24 @@ void MegatronArguments::remember_variable(const ShellWord& word) {
     variables_[word.text.substr(0, equals)] = {word.text.substr(equals + 1), word.where};
   }
 }
+
+namespace {
+
+// Whether the flag stands in another branch of the same condition, too: behind it the next "else" or "elif" comes
+// first.
+bool in_other_branch(const std::vector<ShellWord>& words, std::size_t i, std::string_view name) {
+  while (i-- > 0) {
+    if (words[i].text == "else" || words[i].text == "elif") {
+      return true;
+    }
+    if (flag_name(words[i].text) == name || words[i].text == "fi") {
+      return false;
+    }
+  }
+  return false;
+}
+
+} // namespace
 
 void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWord>& words, std::size_t i) {
   ShellWord value = words[i];
@@ -348,8 +441,9 @@ void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWor
     }
   }
   MegatronSetting setting{std::string(flag.name), std::move(value), "--" + std::string(flag.name)};
-  if (!values_.emplace(flag.name, std::move(setting)).second &&
-      flag.valued) { // a switch is on, however often it is given
+  const auto [known, is_first] = values_.emplace(flag.name, setting);
+  const bool same = in_other_branch(words, i, flag.name) && known->second.value.text == setting.value.text;
+  if (!is_first && flag.valued && !same) { // a switch is on, however often it is given
     throw InputError(words[i].where, "'--" + std::string(flag.name) + "' is given twice; allowed: once");
   }
 }
@@ -377,16 +471,21 @@ Reference reference_in(const std::string& text) {
 
 } // namespace
 
-// A reference becomes the variable's value, whose own reference is followed too; what the file does not set, or sets by
-// itself, is as the reference says otherwise.
-void MegatronArguments::resolve(ShellWord& value) const {
-  std::set<std::string> followed;
+// A reference becomes the variable's value, whose own reference is followed too, and an expression its value; what the
+// file does not set, or sets by itself, is as the reference says otherwise.
+void MegatronArguments::resolve(ShellWord& value, std::set<std::string> followed, bool* assumed) const {
   while (value.text.starts_with('$')) {
+    if (begins_arithmetic(value.text)) {
+      return compute(value, followed, assumed);
+    }
     const Reference reference = reference_in(value.text);
     const auto found = variables_.find(reference.name);
     const bool again = !followed.insert(reference.name).second;
     if (reference.otherwise && (found == variables_.end() || found->second.text.empty() || again)) {
       value.text = *reference.otherwise;
+      if (assumed != nullptr) {
+        *assumed = true;
+      }
     } else if (found == variables_.end()) {
       throw InputError(value.where, "the variable '" + excerpt(value.text) + "' is not set in this file; " +
                                         "allowed: a value, or NAME=value before it");
@@ -397,6 +496,35 @@ void MegatronArguments::resolve(ShellWord& value) const {
       value.text = found->second.text;
     }
   }
+}
+
+void MegatronArguments::compute(ShellWord& value, const std::set<std::string>& followed, bool* assumed) const {
+  constexpr std::size_t kMostFollowed = 200;
+  if (followed.size() > kMostFollowed) {
+    throw InputError(value.where,
+                     "more than " + std::to_string(kMostFollowed) + " variables refer to one another; allowed: fewer");
+  }
+  const std::string whole = value.text;
+  const std::optional<long long> number =
+      shell_arithmetic(std::string_view(whole).substr(3, whole.size() - 5), [&](const std::string& name) {
+        auto known = numbers_.find(name); // each is found once, however often expressions refer to it
+        if (known == numbers_.end()) {
+          ShellWord variable{"$" + name, value.where};
+          Number found;
+          resolve(variable, followed, &found.assumed);
+          found.value = parse_integer(variable.text, 0, kMostMegatronRanks, variable.where);
+          known = numbers_.emplace(name, found).first;
+        }
+        if (assumed != nullptr) {
+          *assumed = *assumed || known->second.assumed;
+        }
+        return std::optional<long long>(known->second.value);
+      });
+  if (!number) {
+    throw InputError(value.where, "'" + excerpt(whole) + "' is not understood; allowed: whole numbers and variables, " +
+                                      "with + - * / % and brackets");
+  }
+  value.text = std::to_string(*number);
 }
 
 } // namespace stagecraft

@@ -64,18 +64,26 @@ public:
   std::vector<std::string> unheeded() const { return unheeded_; }
   /// The names of the flags in a script that are not among megatron_flags(), each once.
   const std::set<std::string>& others() const { return others_; }
-  /// The number of processes: WORLD_SIZE, or torchrun's product; 0 if the file does not say.
+  /// The number of processes: WORLD_SIZE, or torchrun's product; 0 if the file does not say, or only what it is where
+  /// the environment does not.
   int world() const;
 
 private:
   void remember_variable(const ShellWord& word);
   void add(const MegatronFlag& flag, const std::vector<ShellWord>& words, std::size_t i);
-  void resolve(ShellWord& value) const;
+  // `assumed` becomes true where a default stands for what the environment may say.
+  void resolve(ShellWord& value, std::set<std::string> followed = {}, bool* assumed = nullptr) const;
+  void compute(ShellWord& value, const std::set<std::string>& followed, bool* assumed) const;
 
   Where whole_;
   int world_ = 0;
   std::map<std::string, MegatronSetting> values_;
   std::map<std::string, ShellWord> variables_;
+  struct Number {
+    long long value = 0;
+    bool assumed = false;
+  };
+  mutable std::map<std::string, Number> numbers_; // of variables that expressions refer to
   std::vector<std::string> unheeded_;
   std::set<std::string> others_;
 };

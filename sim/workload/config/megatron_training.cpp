@@ -14,19 +14,44 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 13> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 26> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                              "no-overlap-p2p-communication",
                                                              "cpu-offloading-num-layers",
-                                                             "optimizer-cpu-offload",
                                                              "fine-grained-activation-offloading",
                                                              "distribute-saved-activations",
                                                              "fp4-format",
-                                                             "defer-embedding-wgrad-compute",
                                                              "moe-pad-expert-input-to-capacity",
                                                              "moe-expert-capacity-factor",
                                                              "use-precision-aware-optimizer",
                                                              "rampup-batch-size",
-                                                             "overlap-param-gather-with-optimizer-step"};
+                                                             "overlap-param-gather-with-optimizer-step",
+                                                             "moe-shared-expert-overlap",
+                                                             "overlap-dispatch-backward-with-experts-wgrad",
+                                                             "ep-overlap-early-attn-memory-release",
+                                                             "first-last-layers-bf16",
+                                                             "window-size",
+                                                             "offload-optimizer-states",
+                                                             "use-sharp",
+                                                             "nccl-ub",
+                                                             "fsdp-double-buffer",
+                                                             "outer-dp-sharding-strategy",
+                                                             "ddp-num-buckets",
+                                                             "keep-fp8-weight-transpose-cache",
+                                                             "hybrid-context-parallel",
+                                                             "moe-use-legacy-grouped-gemm",
+                                                             "reuse-grad-buf-for-mxfp8-param-ag"};
+
+// Arguments of which any but these values changes a time or a size that is not modelled.
+struct ListedValue {
+  const char* flag;
+  std::array<std::string_view, 3> modelled;
+};
+constexpr std::array kListedValues = {ListedValue{"attention-backend", {"auto", "flash", "fused"}},
+                                      ListedValue{"transformer-impl", {"transformer_engine"}},
+                                      ListedValue{"main-grads-dtype", {"fp32", "float32", "torch.float32"}},
+                                      ListedValue{"main-params-dtype", {"fp32", "float32", "torch.float32"}},
+                                      ListedValue{"exp-avg-dtype", {"fp32", "float32", "torch.float32"}},
+                                      ListedValue{"exp-avg-sq-dtype", {"fp32", "float32", "torch.float32"}}};
 
 // Beside those that read_sizes() holds against the model's: they follow from these, or change nothing.
 constexpr std::array<std::string_view, 3> kDimensionFlags = {"group-query-attention", "max-position-embeddings",
@@ -47,6 +72,7 @@ public:
     read_captured_graphs();
     read_optimizer();
     read_sizes();
+    list_values();
     for (std::string& what : unheeded) {
       draft_.leave(std::move(what));
     }
@@ -74,6 +100,29 @@ private:
     return std::any_of(operators.begin(), operators.end(), [](const Operator& op) { return op.routing.has_value(); });
   }
 
+  void list_values() {
+    for (const ListedValue& one : kListedValues) {
+      const std::string given = given_.text(one.flag);
+      if (!given.empty() && std::find(one.modelled.begin(), one.modelled.end(), given) == one.modelled.end()) {
+        draft_.leave(given_.written(one.flag) + " " + excerpt(given));
+      }
+    }
+  }
+
+  // Megatron-LM's HybridDeviceOptimizer: that part of the parameters is stepped by the host.
+  void read_offload() {
+    const char* flag = "optimizer-cpu-offload";
+    const char* part = "optimizer-offload-fraction"; // 0 by default
+    if (given_.has(flag)) {
+      const double fraction = given_.number(part, 0);
+      if (fraction > 0 && fraction <= 1) {
+        draft_.set("offload.optimizer", given_.text(part), given_.where(part));
+      } else {
+        draft_.leave(given_.written(flag) + " (with " + given_.written(part) + " above 0 and up to 1)");
+      }
+    }
+  }
+
   void read_dispatcher() {
     const char* type = "moe-token-dispatcher-type";
     const std::string name = given_.has(type) ? given_.text(type) : std::string(usual_dispatcher_);
@@ -86,8 +135,15 @@ private:
             : "deepep";
     if (name == "alltoall" || name == "allgather") {
       draft_.set("token_dispatcher", name, given_.where(type));
-    } else if (name == "flex" && backend == "deepep") {
-      draft_.set("token_dispatcher", backend, given_.where(type));
+    } else if (name == "flex" && (backend == "deepep" || backend == "hybridep")) { // both send once to a node
+      draft_.set("token_dispatcher", "deepep", given_.where(type));
+      if (backend == "hybridep") {
+        draft_.leave(given_.written("moe-flex-dispatcher-backend") + " hybridep (here as deepep)");
+      }
+      if (given_.has("moe-deepep-num-sms")) {
+        draft_.set("dispatch_processors", std::to_string(given_.integer("moe-deepep-num-sms", 1, 1024, 1)),
+                   given_.where("moe-deepep-num-sms"));
+      }
     } else if (name == "flex") {
       draft_.leave(given_.written("moe-flex-dispatcher-backend") + " " + excerpt(backend));
     } else if (!name.empty()) {
@@ -318,8 +374,10 @@ private:
 
   void read_layers() {
     if (given_.has("num-layers")) {
-      draft_.size(given_.written("num-layers"), given_.integer("num-layers", 1, kMostConfigDegree, 1), draft_.layers(),
-                  given_.where("num-layers"));
+      const int further = given_.integer("mtp-num-layers", 0, kMostConfigDegree, 0); // which predict further tokens
+      draft_.size(given_.written("num-layers") + (further > 0 ? " and " + given_.written("mtp-num-layers") : ""),
+                  given_.integer("num-layers", 1, kMostConfigDegree, 1) + further, draft_.layers(),
+                  given_.where(further > 0 ? "mtp-num-layers" : "num-layers"));
     }
     const bool virtual_stages =
         given_.has("num-layers-per-virtual-pipeline-stage") || given_.has("num-virtual-stages-per-pipeline-rank");
@@ -342,18 +400,42 @@ private:
     if (interleaved && !places_unevenly(given_)) {
       draft_.set("parallel.interleave", stages / pipeline_, where);
     }
-    const bool beside = given_.has("overlap-moe-expert-parallel-comm") && pipeline_ > 1;
-    draft_.schedule(interleaved ? "interleaved" : beside ? "combined-1f1b" : "1f1b", where);
-    if (given_.has("overlap-moe-expert-parallel-comm") && (interleaved || pipeline_ == 1)) {
-      draft_.leave(given_.written("overlap-moe-expert-parallel-comm"));
+    const char* overlap = "overlap-moe-expert-parallel-comm";
+    const bool beside = given_.has(overlap);
+    draft_.schedule(beside        ? interleaved ? "combined-interleaved" : "combined-1f1b"
+                    : interleaved ? "interleaved"
+                                  : "1f1b",
+                    beside ? given_.where(overlap) : where);
+    if (beside && !interleaved && pipeline_ > 1) {
+      draft_.leave(given_.written(overlap) +
+                   " without virtual stages, which Megatron-LM refuses (here a rank has one)");
     }
-    // A pair of combined-1f1b hides what goes to experts behind all else, gradients of weights too.
-    if (given_.has("delay-wgrad-compute") && (interleaved || !beside)) {
-      draft_.leave(given_.written("delay-wgrad-compute"));
+    // A pair hides what goes to experts behind all else, gradients of weights too.
+    if (given_.has("delay-wgrad-compute") && !beside) {
+      draft_.leave(given_.written("delay-wgrad-compute") + " (which Megatron-LM does only with " +
+                   given_.written(overlap) + ")");
     }
+    read_deferred_head();
     const char* group = "microbatch-group-size-per-virtual-pipeline-stage";
     if (const int size = given_.integer(group, 1, kMostConfigSamples, pipeline_); size != pipeline_) {
       draft_.leave(given_.written(group) + " " + std::to_string(size) + " (here it is the ranks of the pipeline)");
+    }
+  }
+
+  void read_deferred_head() {
+    const char* flag = "defer-embedding-wgrad-compute";
+    if (!given_.has(flag)) {
+      return;
+    }
+    if (pipeline_ == 1 || given_.has("use-megatron-fsdp") || given_.has("use-torch-fsdp2")) {
+      draft_.leave(given_.written(flag) + (pipeline_ == 1 ? " (which Megatron-LM does only in a pipeline)"
+                                                          : " (here not where replicas share gradients)"));
+      return;
+    }
+    draft_.set("deferred_head", "true", given_.where(flag));
+    if (const int limit = given_.integer("wgrad-deferral-limit", 0, kMostConfigSamples, 0); limit > 0) {
+      draft_.leave(given_.written("wgrad-deferral-limit") + " " + std::to_string(limit) +
+                   " (here the gradients of all micro-batches wait)");
     }
   }
 
@@ -407,6 +489,10 @@ private:
       draft_.set("optimizer", "adam", given_.where("optimizer"));
     } else {
       draft_.other_optimizer(given_.written("optimizer"), name, {"adam", "sgd"}, given_.where("optimizer"));
+    }
+    read_offload();
+    if (given_.has("no-gradient-accumulation-fusion")) {
+      draft_.set("fused_gradient_sums", "false", given_.where("no-gradient-accumulation-fusion"));
     }
     draft_.set("clip_gradients", given_.number("clip-grad", 1) > 0 ? "true" : "false", given_.where("clip-grad"));
   }

@@ -61,7 +61,7 @@ ModelSizes sizes_of(const ModelGraph& model) {
     }
     read_embedding(op, sizes);
     read_attention(op, sizes);
-    if (op.routing) {
+    if (op.type == "router" && op.routing) { // dispatch may not say of how many experts
       sizes.experts = op.routing->experts;
       sizes.top = op.routing->top;
     }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/base/utf8.hpp"
+#include "sim/workload/config/shell_arithmetic.hpp"
 
 namespace stagecraft {
 namespace {
@@ -240,6 +241,9 @@ private:
       at_ = end + 1;
       return std::nullopt;
     }
+    if (const std::string_view rest = line_->text.substr(at_); begins_arithmetic(rest)) {
+      return arithmetic(rest);
+    }
     ++at_;
     if (letter() == '(') {
       return computed('(', ')');
@@ -254,6 +258,24 @@ private:
     }
     at_ += name.size();
     return value_of(name, begin);
+  }
+
+  // $((…)), of variables that are known.
+  Value arithmetic(std::string_view rest) {
+    const auto length = arithmetic_length(rest);
+    if (!length) {
+      ++at_;
+      return computed('(', ')');
+    }
+    const Where begin = here();
+    at_ += *length;
+    const auto number = shell_arithmetic(rest.substr(3, *length - 5), [&](const std::string& name) {
+      const Value value = value_of(name, begin);
+      const bool whole =
+          value && !value->empty() && value->size() < 16 && value->find_first_not_of("0123456789") == std::string::npos;
+      return whole ? std::optional(std::stoll(*value)) : std::nullopt;
+    });
+    return number ? Value(std::to_string(*number)) : std::nullopt;
   }
 
   // ${A}, ${A:-B}, ${A-B}, ${A:=B}.

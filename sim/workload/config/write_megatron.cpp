@@ -155,11 +155,15 @@ private:
     } else if (mixes) {
       value("moe-token-dispatcher-type", std::string(row_of(training_.dispatcher.kind).name));
     }
+    if (training_.deferred_head && what_.mesh.pipeline > 1) {
+      flag("defer-embedding-wgrad-compute");
+    }
     const bool interleaved = static_cast<int>(what_.layers.stages.size()) > what_.mesh.pipeline;
     const std::string usual = interleaved ? "interleaved" : "1f1b";
-    if (what_.schedule == "combined-1f1b" && !interleaved && what_.mesh.pipeline > 1) {
-      flag("overlap-moe-expert-parallel-comm");
-    } else if (what_.mesh.pipeline > 1 && !what_.schedule.empty() && what_.schedule != usual) {
+    const bool pipes = what_.mesh.pipeline > 1;
+    if (what_.schedule == (interleaved ? "combined-interleaved" : "combined-1f1b") && interleaved == pipes) {
+      flag("overlap-moe-expert-parallel-comm"); // which it refuses of a pipeline without virtual stages
+    } else if (pipes && !what_.schedule.empty() && what_.schedule != usual) {
       unsaid("the schedule " + what_.schedule + ": this runs under " + usual);
     }
   }

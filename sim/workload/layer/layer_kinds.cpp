@@ -279,7 +279,7 @@ constexpr std::array kKinds = {
     LayerKind{"global_avg_pool", "mean over the whole image", K::pooling, 1, 1, read_nothing, global_pool_shape,
               average_cost},
     LayerKind{"concat", "its inputs side by side: axis", K::reshape, 1, kMany, read_axis, concat_shape, copy_cost,
-              copy_kernels},
+              copy_kernels, concat_signature},
     LayerKind{"slice", "part of a tensor: axis, start, end", K::reshape, 1, 1, read_slice, slice_shape, copy_cost,
               copy_kernels, slice_signature},
     LayerKind{"transpose", "dimensions in another order: axes", K::reshape, 1, 1, read_transpose, transpose_shape,

@@ -191,6 +191,28 @@ Signature slice_signature(const Layer& layer, std::int64_t samples) {
   return signature;
 }
 
+// Where features lie side by side each of a token's are needed at once, and any token by itself; where tokens do, the
+// other way round.
+Signature concat_signature(const Layer& layer, std::int64_t samples) {
+  Signature signature = leading(layer, samples);
+  const bool of_tokens = layer.axis == 0 && signature.letters.size() == 2;
+  const int features = of_tokens ? add_letter(signature, "features", features_in(layer), Along::each, true) : -1;
+  const auto part = [&](const Shape& shape) {
+    const std::int64_t size = of_tokens ? shape.front() : shape.back();
+    const int letter = add_letter(signature, of_tokens ? "tokens of a part" : "features of a part", size, Along::whole);
+    TensorDimensions dimensions = with(signature, layer, {{of_tokens ? features : letter, {shape.back()}}});
+    if (of_tokens) {
+      dimensions[1] = {letter, {size}};
+    }
+    return dimensions;
+  };
+  for (const Shape& shape : layer.inputs) {
+    signature.inputs.push_back({-1, part(shape)});
+  }
+  signature.output = part(layer.output);
+  return signature;
+}
+
 Signature embedding_signature(const Layer& layer, std::int64_t samples) {
   Signature signature;
   const std::int64_t tokens = layer.output.front();

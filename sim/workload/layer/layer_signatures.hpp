@@ -19,6 +19,7 @@ Signature elementwise_signature(const Layer&, std::int64_t samples);    ///< all
 Signature gated_signature(const Layer&, std::int64_t samples);          ///< gates and values side by side
 Signature attention_signature(const Layer&, std::int64_t samples); ///< queries, keys and values side by side, or apart
 Signature slice_signature(const Layer&, std::int64_t samples);
+Signature concat_signature(const Layer&, std::int64_t samples);
 Signature embedding_signature(const Layer&, std::int64_t samples);     ///< vocabulary, positions, types
 Signature cross_entropy_signature(const Layer&, std::int64_t samples); ///< of logits, with labels as data
 

@@ -386,10 +386,16 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});
   training.exchange_beside = map.boolean("exchange_beside", training.exchange_beside);
   training.pipelined_exchange = map.boolean("pipelined_exchange", training.pipelined_exchange);
+  training.deferred_head = map.boolean("deferred_head", training.deferred_head);
   training.all_reduce = &map.choice("all_reduce", kAllReduces, training.all_reduce->name);
   constexpr int kMostChunks = 1024;
   training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);
   read_parallel(map, training);
+  if (training.deferred_head && training.parallel && training.parallel->sharding.zero >= Zero::gradients) {
+    throw InputError(map.where("deferred_head"),
+                     "gradients that replicas share are reduced with each backward; allowed: "
+                     "'parallel.zero' 0 or 1, or 'deferred_head' false");
+  }
   read_offload(map, training);
   constexpr int kMostStreams = 128;
   training.streams = map.integer("streams", 1, kMostStreams, training.streams);

@@ -245,6 +245,8 @@ struct Training {
   /// What such a group gathers for a product, or adds up of it, goes round in pieces, each beside a part of the
   /// product.
   bool pipelined_exchange = false;
+  /// The last stage of a pipeline computes the gradients of its last product's weights when it has run all backwards.
+  bool deferred_head = false;
   std::string framework; ///< the recipe that the study names; "": none
   int streams = 1;       ///< streams per device, on which kernels of a stage run side by side; 1: one after another
   std::string config;    ///< the name of a framework's own file that the study names
