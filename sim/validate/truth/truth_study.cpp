@@ -64,6 +64,9 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   }
   const TruthFramework& framework = framework_of(row);
   TruthStudy study{.framework = std::string(framework.name), .devices = devices};
+  if (!names_framework(row)) {
+    study.assumed.push_back("the framework " + study.framework);
+  }
   if (stated == 0) {
     study.assumed.emplace_back("one replica");
   }
