@@ -67,11 +67,13 @@ TEST_CASE("cards of several nodes are joined by PCIe in a node, and as the row s
   CHECK_THAT(text_of(node), Contains("\"devices\": [\"6\", \"7\"]"));
   TruthRow silent = row_on("L40S");
   silent.inter_link = "not stated";
-  CHECK_THAT(text_of(silent), Contains("refused: nothing says how nodes of l40s-48gb are joined; allowed: an inter_link"));
+  CHECK_THAT(text_of(silent),
+             Contains("refused: nothing says how nodes of l40s-48gb are joined; allowed: an inter_link"));
 }
 
 TEST_CASE("modules of which no node is shipped are joined as the row says", "[validate][truth]") {
-  CHECK_THAT(text_on("GH200"), Contains("refused: nothing says how gh200-96gb of a node are joined; allowed: an intra_link"));
+  CHECK_THAT(text_on("GH200"),
+             Contains("refused: nothing says how gh200-96gb of a node are joined; allowed: an intra_link"));
   TruthRow stated = row_on("GH200");
   stated.intra_link = "NVLink 150 GB/s per direction";
   CHECK_THAT(text_of(stated), Contains("\"bandwidth\": \"150.000000 GB/s\""));
@@ -129,8 +131,15 @@ TEST_CASE("kernels of attention that a row names go before those of an older fra
 }
 
 TEST_CASE("a stage of ZeRO may be a number", "[validate][truth]") {
-  for (const auto& [words, stage] : {std::pair{"1", 1}, {"2", 2}, {"3", 3}, {"0", 0}, {"1.0", 1}, {"ZeRO 2", 2},
-                                     {"zero_stage 3", 3}, {"DeepSpeed ZeRO-1", 1}, {"distributed optimizer (ZeRO-1)", 1}}) {
+  for (const auto& [words, stage] : {std::pair{"1", 1},
+                                     {"2", 2},
+                                     {"3", 3},
+                                     {"0", 0},
+                                     {"1.0", 1},
+                                     {"ZeRO 2", 2},
+                                     {"zero_stage 3", 3},
+                                     {"DeepSpeed ZeRO-1", 1},
+                                     {"distributed optimizer (ZeRO-1)", 1}}) {
     CAPTURE(words);
     TruthRow row = row_on("A100");
     row.zero = words;
@@ -150,15 +159,18 @@ TEST_CASE("settings have the names that people give them", "[validate][truth]") 
   CHECK_THAT(text_of(row), Contains("refused: the precision 'int3' is not modelled; allowed: bf16, "));
   row.precision = "bf16";
   row.recompute = "sometimes";
-  CHECK_THAT(text_of(row), Contains("refused: the recompute 'sometimes' is not modelled; allowed: none, selective, full"));
+  CHECK_THAT(text_of(row),
+             Contains("refused: the recompute 'sometimes' is not modelled; allowed: none, selective, full"));
 }
 
 TEST_CASE("schedules have the names that papers give them", "[validate][truth]") {
   TruthRow row = row_on("A100");
   row.recompute = "none";
   row.degrees.pipeline = 4;
-  for (const auto& [theirs, ours] : {std::pair{"PipeDream-Flush", "1f1b"}, {"Interleaved 1F1B", "interleaved"},
-                                     {"zero bubble", "zb-h1"}, {"DualPipeV", "dualpipe-v"}}) {
+  for (const auto& [theirs, ours] : {std::pair{"PipeDream-Flush", "1f1b"},
+                                     {"Interleaved 1F1B", "interleaved"},
+                                     {"zero bubble", "zb-h1"},
+                                     {"DualPipeV", "dualpipe-v"}}) {
     CAPTURE(theirs);
     row.schedule = theirs;
     CHECK_THAT(text_of(row), Contains("schedules: [" + std::string(ours) + "]"));
@@ -204,7 +216,8 @@ TEST_CASE("a unit may be spelled in any usual way", "[validate][truth]") {
   CHECK(scale("mfu_percent", "percent") == near(0.01));
   CHECK(scale("mfu_percent", "fraction") == near(1));
   CHECK(scale("peak_memory", "GiB per GPU") == near(1024.0 * 1024 * 1024));
-  CHECK_THAT(error_of([&] { scale("peak_memory", "stones"); }), Contains("table.csv:2:3: ") && Contains("allowed: GiB"));
+  CHECK_THAT(error_of([&] { scale("peak_memory", "stones"); }),
+             Contains("table.csv:2:3: ") && Contains("allowed: GiB"));
 }
 
 } // namespace

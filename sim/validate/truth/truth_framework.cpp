@@ -32,8 +32,11 @@ constexpr std::array kFrameworks = {
     TruthFramework{"megatron-bridge", "Megatron-Bridge", {"megatron-bridge", "mlperf"}, true},
     TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true},
     TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "megatron-core", "simumax"}, true},
-    TruthFramework{
-        "pytorch-2021", "PyTorch of 2021, one operator after another", {"zeus", "languagemodeling/transformer-xl"}, false, true},
+    TruthFramework{"pytorch-2021",
+                   "PyTorch of 2021, one operator after another",
+                   {"zeus", "languagemodeling/transformer-xl"},
+                   false,
+                   true},
     TruthFramework{"transformers", "Hugging Face Transformers", {"hugging face transformers", "transformers trainer"}},
     TruthFramework{"pytorch-compiled", "PyTorch, compiled"},
     TruthFramework{"pytorch",
@@ -89,8 +92,8 @@ int year_of(const TruthRow& row) {
 const TruthFramework& megatron_of(int year) {
   constexpr int kSplit = 2021, kSequence = 2022;
   return named(year == 0 || year > kSequence ? "megatron-lm-2025"
-               : year <= kSplit             ? "megatron-lm-2021"
-                                            : "megatron-lm-2022");
+               : year <= kSplit              ? "megatron-lm-2021"
+                                             : "megatron-lm-2022");
 }
 
 // Of a run that names no framework.
@@ -125,8 +128,9 @@ std::string attention_stated(const TruthRow& row, const TruthFramework& framewor
   if (!framework.separate_attention || without) {
     return "";
   }
-  for (const std::string_view second : {"flashattention-2", "flashattention 2", "flash attention 2", "flash-attention-2",
-                                        "flash-attention 2", "flashattention2", "flash attention-2"}) {
+  for (const std::string_view second :
+       {"flashattention-2", "flashattention 2", "flash attention 2", "flash-attention-2", "flash-attention 2",
+        "flashattention2", "flash attention-2"}) {
     if (row.mentions(second)) {
       return "flash-2";
     }
