@@ -525,6 +525,30 @@ TEST_CASE("a comparison by a framework's recipe says where measurements of runs 
 }
 
 // GPT-2's products and its attention over all pairs before a token, three times, on eight A100 of 312 TFLOP/s.
+TEST_CASE("a device of which nothing but the peak is known may take twice as long", "[validate][intervals]") {
+  const auto run_of = [](const std::string& efficiency) {
+    return compare_text(
+               "model: gpt2\nplatform:\n  name: own\n  device_types:\n    - {name: own-96gb, vendor: own, origin: "
+               "catalogue, memory: 96 GB, memory_bandwidth: 4 TB/s, launch_overhead: 3 us, power: {idle: 70 W, "
+               "busy: 400 W}, peak: {fp32: 44 TFLOP/s, bf16: 148 TFLOP/s}, vector: 44 TFLOP/s" +
+               efficiency +
+               "}\n  nodes:\n    - name: box\n      host: {cores: 8, core_speed: 30 GFLOP/s, memory: 64 GB, "
+               "memory_bandwidth: 100 GB/s, disk_bandwidth: 1 GB/s, power: {idle: 100 W, core_busy: 4 W, "
+               "core_spin: 2 W}}\n      devices: [{type: own-96gb, count: 2}]\n      links: [{kind: "
+               "nvswitch, devices: all, bandwidth: 450 GB/s, latency: 5 us}]\n"
+               "training: {global_batch: 64, micro_batches: 1, precision: bf16}\n"
+               "compare: {strategies: [data-parallel], schedules: [gpipe]}\n")
+        .comparison.runs.front();
+  };
+  const Run nominal = run_of(""), stated = run_of(", efficiency: {matmul: 0.8}");
+  const auto family = narrowest_family(shipped_error_families(kFolders, false), {});
+  REQUIRE((family && nominal.expected && stated.expected));
+  CHECK(stated.expected->high.value == near(stated.metrics.iteration.value * family->centre * family->factor));
+  CHECK(nominal.expected->high.value == near(2 * nominal.metrics.iteration.value * family->centre * family->factor));
+  CHECK_THAT(nominal.expected->family, Contains("no 'efficiency' says what share of its peak own-96gb reaches"));
+  CHECK_THAT(stated.expected->family, !Contains("efficiency"));
+}
+
 TEST_CASE("no range reaches below what products take at the nominal peak", "[validate][intervals]") {
   const Run run = compare_text("model: gpt2\nplatform: dgx-a100\ntraining: {global_batch: 64, micro_batches: 1, "
                                "precision: bf16}\ncompare: {strategies: [data-parallel], schedules: [gpipe]}\n")

@@ -56,8 +56,8 @@ void read_hunyuan(Config& config, Decoder& d) {
   read_llama_like(config, d);
   read_attention_bias(config, d);
   d.query_key_norm = config.flag("use_qk_norm", true);
-  for (const char* other : {"attention_head_dim", "use_cla", "cla_share_factor", "org_vocab_size", "norm_type",
-                            "mlp_bias", "rope_type"}) {
+  for (const char* other :
+       {"attention_head_dim", "use_cla", "cla_share_factor", "org_vocab_size", "norm_type", "mlp_bias", "rope_type"}) {
     config.given(other);
   }
 }
@@ -73,8 +73,8 @@ Written write_chatglm(Config& config, std::string_view /*architecture*/, const I
   const int groups = config.size("multi_query_group_num", d.heads, 1);
   d.key_value_heads = config.flag("multi_query_attention", false) ? groups : d.heads;
   if (d.heads % d.key_value_heads != 0) {
-    throw config.error("multi_query_group_num", "does not divide the " + std::to_string(d.heads) +
-                                                    " attention heads; allowed: a divisor");
+    throw config.error("multi_query_group_num",
+                       "does not divide the " + std::to_string(d.heads) + " attention heads; allowed: a divisor");
   }
   d.head_width = config.size("kv_channels", kMostHeadWidth, 0);
   d.rotary = 0.5;
@@ -84,10 +84,10 @@ Written write_chatglm(Config& config, std::string_view /*architecture*/, const I
   d.dropout = config.drops("hidden_dropout", 0);
   d.tied = config.flag("tie_word_embeddings", false);
   d.vocabulary = config.size("padded_vocab_size", kMostVocabulary);
-  for (const char* other : {"vocab_size", "apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm",
-                            "attention_softmax_in_fp32", "bias_dropout_fusion", "fp32_residual_connection",
-                            "interleaved_qkv", "layernorm_epsilon", "original_rope", "post_layer_norm",
-                            "quantization_bit", "rope_ratio"}) {
+  for (const char* other :
+       {"vocab_size", "apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm",
+        "attention_softmax_in_fp32", "bias_dropout_fusion", "fp32_residual_connection", "interleaved_qkv",
+        "layernorm_epsilon", "original_rope", "post_layer_norm", "quantization_bit", "rope_ratio"}) {
     config.given(other);
   }
   complete_heads(config, kNames, d);

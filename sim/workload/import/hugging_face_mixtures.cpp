@@ -125,9 +125,10 @@ void read_hunyuan_moe(Config& config, Decoder& d) {
                          ? same_of_all(config, "num_shared_expert", kMostShared, layers, 1) * d.intermediate
                          : 0;
   make_all_sparse(d);
-  for (const char* other : {"attention_head_dim", "use_cla", "cla_share_factor", "org_vocab_size", "norm_type", "mlp_bias",
-                            "capacity_factor", "moe_drop_tokens", "moe_layer_num_skipped", "moe_random_routing_dropped_token",
-                            "group_limited_greedy", "routed_scaling_factor", "use_mla"}) {
+  for (const char* other :
+       {"attention_head_dim", "use_cla", "cla_share_factor", "org_vocab_size", "norm_type", "mlp_bias",
+        "capacity_factor", "moe_drop_tokens", "moe_layer_num_skipped", "moe_random_routing_dropped_token",
+        "group_limited_greedy", "routed_scaling_factor", "use_mla"}) {
     config.given(other);
   }
 }
