@@ -197,6 +197,19 @@ TEST_CASE("models without a gate, and such as are no decoders, are not built as 
   CHECK_THAT(text_of(row), Contains("refused: the architecture of 'RoBERTa-large'"));
 }
 
+TEST_CASE("a model of a billion layers is refused before it is built", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.sizes.layers = 1 << 30;
+  CHECK_THAT(text_of(row), Contains("refused: layers is 1073741824; allowed: up to 4096"));
+}
+
+TEST_CASE("a metric has the names that tables give it", "[validate][truth]") {
+  CHECK(usual_metric("MFU") == "mfu_percent");
+  CHECK(usual_metric("step_time") == "iteration_seconds");
+  CHECK(usual_metric("tokens_per_second_per_gpu") == "tokens_per_gpu_second");
+  CHECK(usual_metric("epochs_of_glory") == "epochs_of_glory");
+}
+
 TEST_CASE("a unit may be spelled in any usual way", "[validate][truth]") {
   const Where here{"table.csv", 2, 3};
   const auto scale = [&](const char* metric, const std::string& unit) {

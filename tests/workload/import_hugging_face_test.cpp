@@ -881,6 +881,9 @@ TEST_CASE("a config of another architecture says what it has and what is known",
   CHECK_THAT(test::error_of([] { read_text(std::string(R"({"architectures": ["RwkvForCausalLM"]})")); }),
              Catch::StartsWith("f.json:1:19: architectures: unknown architecture 'RwkvForCausalLM'; ") &&
                  Catch::Contains("known: LlamaForCausalLM, "));
+  CHECK(test::error_of([] { read_text("{\"hidden_size\": 8}"); }) ==
+        "f.json:1:1: the document: missing keys 'model_type' and 'architectures'; allowed: one of them, as beside "
+        "weights");
   Json classifier = small({{"architectures", {"LlamaForSequenceClassification"}}});
   CHECK_THAT(test::error_of([&] { read(classifier); }),
              Catch::Contains("architectures[0]: is 'LlamaForSequenceClassification'") &&

@@ -265,6 +265,32 @@ const TruthMetric* find_truth_metric(std::string_view name, std::string_view uni
   return found;
 }
 
+std::string usual_metric(const std::string& name) {
+  struct Name {
+    std::string_view theirs, ours;
+  };
+  constexpr std::array kNames = {
+      Name{"iteration_time", "iteration_seconds"},
+      Name{"step_time", "iteration_seconds"},
+      Name{"step_seconds", "iteration_seconds"},
+      Name{"time_per_iteration", "iteration_seconds"},
+      Name{"seconds_per_iteration", "iteration_seconds"},
+      Name{"mfu", "mfu_percent"},
+      Name{"hfu", "hfu_percent"},
+      Name{"tflops", "tflops_per_gpu"},
+      Name{"tflops_per_device", "tflops_per_gpu"},
+      Name{"tokens_per_second_per_gpu", "tokens_per_gpu_second"},
+      Name{"tokens_per_device_second", "tokens_per_gpu_second"},
+      Name{"samples_per_second_per_gpu", "samples_per_gpu_second"},
+      Name{"tokens_per_second", "throughput"},
+      Name{"samples_per_second", "throughput"},
+      Name{"max_memory", "peak_memory"},
+  };
+  const auto found =
+      std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return one.theirs == lower_case(name); });
+  return found == kNames.end() ? name : std::string(found->ours);
+}
+
 std::string_view why_not_predicted(std::string_view name) {
   const auto found = std::find_if(kUnpredicted.begin(), kUnpredicted.end(),
                                   [&](const UnpredictedMetric& one) { return name.starts_with(one.name); });

@@ -302,6 +302,10 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
   if (const std::string missing = missing_sizes(sizes, *family); !missing.empty()) {
     return Infeasible{"the row does not state " + missing};
   }
+  constexpr int kMostLayers = 4096; // as of a config.json
+  if (sizes.layers > kMostLayers) {
+    return Infeasible{"layers is " + std::to_string(sizes.layers) + "; allowed: up to " + std::to_string(kMostLayers)};
+  }
   StudyPart part;
   if (!row.published.empty()) {
     part.assumed.push_back(row.published);

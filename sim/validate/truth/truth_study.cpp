@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/truth_metrics.hpp"
 
@@ -38,7 +39,16 @@ namespace {
 
 std::string reason_of(const std::string& metric) {
   const std::string_view why = why_not_predicted(metric);
-  return why.empty() ? "" : ": " + std::string(why);
+  if (!why.empty()) {
+    return ": " + std::string(why);
+  }
+  std::vector<std::string> names;
+  for (const TruthMetric& one : truth_metrics()) {
+    if (names.empty() || names.back() != one.name) {
+      names.emplace_back(one.name);
+    }
+  }
+  return "; allowed: " + join(names);
 }
 
 } // namespace

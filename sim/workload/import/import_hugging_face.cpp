@@ -102,6 +102,9 @@ Found find_family(Config& config) {
                          "'" + type + "' is not modelled: it has " + std::string(row.lack) + "; known: " + join(known));
     }
   }
+  if (type.empty() && first.empty()) {
+    throw config.error("", "missing keys 'model_type' and 'architectures'; allowed: one of them, as beside weights");
+  }
   throw config.error(type.empty() ? "architectures" : "model_type",
                      unknown_name("architecture", excerpt(on_one_line(type.empty() ? first : type)), known));
 }
