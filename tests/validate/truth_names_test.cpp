@@ -52,6 +52,7 @@ TEST_CASE("a name without a form factor is that of the module which nodes are ma
   CHECK_THAT(text_on("DGX H100"), Contains(type_is("h100-sxm-80gb")));
   CHECK_THAT(text_on("NVIDIA H100 PCIe"), Contains(type_is("h100-pcie-80gb")));
   CHECK_THAT(text_on("AMD Instinct MI300X"), Contains(type_is("mi300x-192gb")));
+  CHECK_THAT(text_on("A800-80GB"), Contains(type_is("a800-sxm-80gb")) && Contains("\"bandwidth\": \"162 GB/s\""));
   TruthRow alone = row_on("V100");
   alone.devices = alone.devices_per_node = 1;
   CHECK_THAT(text_of(alone), Contains(type_is("v100-pcie-16gb"))); // a card, as far as one device says
