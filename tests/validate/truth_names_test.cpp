@@ -204,6 +204,14 @@ TEST_CASE("a model of a billion layers is refused before it is built", "[validat
   CHECK_THAT(text_of(row), Contains("refused: layers is 1073741824; allowed: up to 4096"));
 }
 
+TEST_CASE("degrees of a billion share no model", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.degrees.tensor = row.degrees.pipeline = row.degrees.context = 1 << 30;
+  CHECK_THAT(text_of(row), Contains("refused: its degrees, 1237940039285380274899124224 in all, do not divide 16"));
+  row.devices = row.nodes = row.devices_per_node = 0;
+  CHECK_THAT(text_of(row), Contains("refused: "));
+}
+
 TEST_CASE("a metric has the names that tables give it", "[validate][truth]") {
   CHECK(usual_metric("MFU") == "mfu_percent");
   CHECK(usual_metric("step_time") == "iteration_seconds");

@@ -2,8 +2,11 @@
 #include "sim/validate/truth/truth_study.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/truth_metrics.hpp"
 
@@ -17,21 +20,30 @@ std::string plain_words(std::string_view text) {
   return plain;
 }
 
+namespace {
+
+// How many devices share a model. Each degree is as large as a cell may be.
+double shared_by(const TruthDegrees& degrees) {
+  const auto at_least_one = [](int degree) { return static_cast<double>(std::max(degree, 1)); };
+  return at_least_one(degrees.tensor) * at_least_one(degrees.pipeline) * at_least_one(degrees.context);
+}
+
+int within_int(double count) { return static_cast<int>(std::min<double>(count, std::numeric_limits<int>::max())); }
+
+} // namespace
+
 int truth_devices(const TruthRow& row) {
   if (row.devices > 0) {
     return row.devices;
   }
   const TruthDegrees& degrees = row.degrees;
-  if (degrees.data > 0) {
-    const auto at_least_one = [](int degree) { return std::max(degree, 1); };
-    return degrees.data * at_least_one(degrees.tensor) * at_least_one(degrees.pipeline) * at_least_one(degrees.context);
-  }
-  return row.nodes * row.devices_per_node;
+  return within_int(degrees.data > 0 ? degrees.data * shared_by(degrees)
+                                     : static_cast<double>(row.nodes) * row.devices_per_node);
 }
 
 // Where a row states degrees that share a model, but nothing of replicas: one.
 int devices_of_one_replica(const TruthDegrees& degrees) {
-  const int devices = std::max(degrees.tensor, 1) * std::max(degrees.pipeline, 1) * std::max(degrees.context, 1);
+  const int devices = within_int(shared_by(degrees));
   return devices > 1 ? devices : 0;
 }
 
@@ -71,6 +83,10 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   const int devices = stated > 0 ? stated : devices_of_one_replica(row.degrees);
   if (devices == 0) {
     return Infeasible{"neither num_gpus, nor nodes and gpus_per_node, nor data_parallel say how many devices ran"};
+  }
+  if (shared_by(row.degrees) > devices) {
+    return Infeasible{"its degrees, " + to_text(shared_by(row.degrees), 0) + " in all, do not divide " +
+                      count_of(devices, "device")};
   }
   const TruthFramework& framework = framework_of(row);
   TruthStudy study{.framework = std::string(framework.name), .devices = devices};
