@@ -475,6 +475,24 @@ TEST_CASE("families of few models in all are not told apart", "[validate][interv
   CHECK(error_families_of(made).size() == 1);
 }
 
+TEST_CASE("a family of one table is not kept in a file for machines that no table has", "[validate][intervals]") {
+  auto made = predictions(std::vector<double>(20, .1), "good ", "close");
+  const auto others = predictions(std::vector<double>(20, .4), "bad ", "far");
+  made.insert(made.end(), others.begin(), others.end());
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const ErrorFamily& family : error_families_of(made)) {
+      found.push_back(family.name);
+    }
+    return found;
+  };
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    made[i].table = i < 20 ? "one" : i % 2 == 0 ? "two" : "three";
+  }
+  CHECK(names() == std::vector<std::string>{"far", "wide"});
+  CHECK(intervals_of(made).front().family == "close"); // of a row of that table it tells
+}
+
 TEST_CASE("a family of one or two models has the interval of the wider one", "[validate][intervals]") {
   auto made = predictions({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1});
   made.push_back({"rare", {"rare", "wide"}, 1, 2});
