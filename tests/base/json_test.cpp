@@ -24,6 +24,12 @@ TEST_CASE("bad JSON is refused with line and column", "[base][json]") {
   CHECK_THAT(error_of("{\"a\": \"\xff\"}"), Catch::StartsWith("f.json:1:8: "));
 }
 
+TEST_CASE("a refusal of JSON shows a part of what was read", "[base][json]") {
+  const std::string refusal = error_of("{\"a\": " + std::string(1'000'000, '9') + "}");
+  CHECK_THAT(refusal, Catch::StartsWith("f.json:1:7: number overflow"));
+  CHECK(refusal.size() < 400);
+}
+
 TEST_CASE("a key given twice and a tower of brackets are refused", "[base][json]") {
   CHECK_THAT(error_of("{\"a\": 1, \"b\": {\"a\": 2}, \"a\": 3}"), Catch::StartsWith("f.json:1:25: duplicate key 'a'"));
   CHECK(error_of("{\"a\": 1, \"b\": {\"a\": 2}}").empty());

@@ -396,6 +396,11 @@ TEST_CASE("a trace becomes tracks", "[report][page]") {
   CHECK(computed_on_path == on_path);
 }
 
+TEST_CASE("a tower of brackets is refused where it gets too high", "[report][page]") {
+  CHECK_THAT(error_of([] { read_json_document("f.json", "{\"runs\": " + std::string(300, '[')); }),
+             Catch::StartsWith("f.json:1:109: values lie more than 100 deep"));
+}
+
 TEST_CASE("a trace of another program begins at its first event", "[report][page]") {
   // Microseconds since 1970, which a double tells to 0.25, and threads whose ids are texts.
   const JsonDocument document = read_json_document("trace", R"({"traceEvents": [

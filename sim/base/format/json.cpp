@@ -67,12 +67,13 @@ private:
 };
 
 // The reason in nlohmann's message, without its prefix: "[json.exception.parse_error.101] parse error at line 1, column
-// 2: syntax error while …" gives "syntax error while …".
+// 2: syntax error while …" gives "syntax error while …". It repeats what was read, a number of a million digits, too.
 std::string reason_of(const nlohmann::json::exception& failure) {
+  constexpr std::size_t kMostOfReason = 240;
   std::string text = failure.what();
   for (const std::string_view front : {": ", "] "}) {
     if (const std::size_t at = text.find(front); at != std::string::npos) {
-      return text.substr(at + front.size());
+      return excerpt(std::string_view(text).substr(at + front.size()), kMostOfReason);
     }
   }
   return text;

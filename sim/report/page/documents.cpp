@@ -88,6 +88,7 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
   TrackReader reader;
   const auto visit = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > limits::kDepth) {
+      json::parse(json::Source(text, file)); // which says where
       throw InputError({file, 0, 0}, "values lie more than " + std::to_string(limits::kDepth) + " deep");
     }
     if (event == Json::parse_event_t::key) {

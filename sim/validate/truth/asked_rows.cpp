@@ -77,9 +77,17 @@ AskedRow ask_row(TruthRow row, const fs::path& shipped, StudyNumbers& number_of)
   return asked;
 }
 
+// Whether a table's FLOPs are those of all that ran, as the formula of Narayanan et al. 2021 counts them.
+bool counts_recompute(const TruthRow& row) {
+  return row.mentions("count recompute") || row.mentions("counts recompute") || row.mentions("hardware FLOP");
+}
+
 // What a run gives for the row's figure.
 double figure_of_row(const AskedRow& asked, const PredictedRun& run) {
   PredictedRun parts = run.of(timed_parts(asked.row));
+  if (counts_recompute(asked.row) && run.mfu > 0) {
+    parts.model_flops *= run.hfu / run.mfu;
+  }
   if (asked.training) {
     parts.training = seconds_to_train(*asked.training, run);
   }

@@ -133,10 +133,12 @@ std::map<std::string, Pool> pools_of(const std::vector<ScoredPrediction>& predic
 std::vector<ErrorFamily> error_families_of(const std::vector<ScoredPrediction>& predictions) {
   const std::map<std::string, Pool> pools = pools_of(predictions);
   std::map<std::string, std::vector<double>> errors;
+  std::map<std::string, std::set<std::string>> tables;
   std::map<std::string, const ScoredPrediction*> one_of; // [family]
   for (const ScoredPrediction& one : predictions) {
     for (const std::string& family : one.families) {
       errors[family].push_back(std::abs(one.predicted / one.measured - 1));
+      tables[family].insert(one.table);
       one_of[family] = &one;
     }
   }
@@ -144,7 +146,8 @@ std::vector<ErrorFamily> error_families_of(const std::vector<ScoredPrediction>& 
   for (const auto& [name, one] : one_of) {
     const Pool& pool = pools.at(one->families.back());
     if (static_cast<int>(pool.models()) < kLeastModels ||
-        (name != one->families.back() && !pool.tells(pool.models_of(name)))) {
+        (name != one->families.back() &&
+         (!pool.tells(pool.models_of(name)) || (tables[name].size() < 2 && !tables[name].begin()->empty())))) {
       continue;
     }
     const auto from = std::find(one->families.begin(), one->families.end(), name);

@@ -14,6 +14,7 @@ struct ScoredPrediction {
   std::string model;                 ///< whose other rows say nothing of this one's interval
   std::vector<std::string> families; ///< those that it belongs to, from the narrowest to the widest
   double measured = 0, predicted = 0;
+  std::string table = {}; ///< where it was measured: rows of one table share a machine and whoever ran it
 };
 
 /// A range of a figure, and the models that it rests on.
@@ -34,7 +35,8 @@ struct PredictionInterval {
 std::vector<PredictionInterval> intervals_of(const std::vector<ScoredPrediction>& predictions);
 
 /// Of each family with three models and more, and of the widest, how far off its predictions are: what intervals_of()
-/// would say of a model that is none of them.
+/// would say of a model that is none of them. A family whose rows are all of one table is left out: it says how far off
+/// another model on that machine is, and the file is for machines that no table has.
 std::vector<ErrorFamily> error_families_of(const std::vector<ScoredPrediction>& predictions);
 
 inline constexpr double kIntervalCoverage = 0.9;

@@ -2,6 +2,7 @@
 #include "sim/validate/truth/truth_metrics.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "sim/base/utf8.hpp"
 
@@ -77,7 +78,7 @@ constexpr std::array kMetrics = {
     TruthMetric{"tokens_per_gpu_second",
                 "tokens a second of a device",
                 "tokens_per_device_second",
-                {{{"tokens/GPU/s", 1}, {"tokens/s/GPU", 1}}},
+                {{{"tokens/GPU/s", 1}, {"tokens/s/GPU", 1}, {"tokens/s", 1}}},
                 tokens_per_device,
                 FigureKind::time,
                 true},
@@ -91,12 +92,24 @@ constexpr std::array kMetrics = {
     TruthMetric{"tflops_per_gpu",
                 "FLOPs of the model a second and device, as the table counts them",
                 "model_flops_per_device_second",
-                {{{"TFLOP/s/GPU", kTera}, {"TFLOPS/GPU", kTera}}},
+                {{{"TFLOP/s/GPU", kTera}, {"TFLOPS/GPU", kTera}, {"TFLOP/s", kTera}}},
                 flops_per_device,
                 FigureKind::time,
                 true},
-    TruthMetric{"mfu_percent", "model FLOPs utilisation", "mfu", {{{"%", kPercent}}}, mfu, FigureKind::time, true},
-    TruthMetric{"hfu_percent", "utilisation by all FLOPs", "hfu", {{{"%", kPercent}}}, hfu, FigureKind::time, true},
+    TruthMetric{"mfu_percent",
+                "model FLOPs utilisation",
+                "mfu",
+                {{{"%", kPercent}, {"fraction", 1}}},
+                mfu,
+                FigureKind::time,
+                true},
+    TruthMetric{"hfu_percent",
+                "utilisation by all FLOPs",
+                "hfu",
+                {{{"%", kPercent}, {"fraction", 1}}},
+                hfu,
+                FigureKind::time,
+                true},
     TruthMetric{"layer_forward_ms", "forward of one layer", "layer_forward_seconds", kTimes, forward},
     TruthMetric{"layer_backward_ms", "backward of one layer, with what is recomputed", "layer_backward_seconds", kTimes,
                 backward},
@@ -166,8 +179,58 @@ constexpr std::array kUnpredicted = {
                       "it is the number of parameters times 12 bytes, and no measurement"},
 };
 
-// "MiB" of "MiB allocated (as logged, MB)".
-std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
+// What a unit is made of by other names.
+struct UnitPart {
+  std::string_view theirs, ours;
+};
+constexpr std::array kUnitParts = {UnitPart{"sec", "s"},          UnitPart{"second", "s"},
+                                   UnitPart{"seconds", "s"},      UnitPart{"msec", "ms"},
+                                   UnitPart{"tok", "tokens"},     UnitPart{"token", "tokens"},
+                                   UnitPart{"toks", "tokens"},    UnitPart{"sample", "samples"},
+                                   UnitPart{"seq", "sequences"},  UnitPart{"sequence", "sequences"},
+                                   UnitPart{"seqs", "sequences"}, UnitPart{"img", "images"},
+                                   UnitPart{"image", "images"},   UnitPart{"imgs", "images"},
+                                   UnitPart{"device", "gpu"},     UnitPart{"chip", "gpu"},
+                                   UnitPart{"percent", "%"},      UnitPart{"tflops", "tflop/s"}};
+
+// A unit as all spellings of it are alike: "tflop/gpu/s" of "TFLOP/s/GPU", "TFLOPS/GPU" and "TFLOPs per GPU"; "mib" of
+// "MiB allocated (as logged, MB)". What it is divided by stands in the order of the alphabet.
+std::string plain_unit(std::string_view text) {
+  std::string plain = lower_case(text);
+  for (std::size_t at = plain.find(" per "); at != std::string::npos; at = plain.find(" per ")) {
+    plain.replace(at, std::string_view(" per ").size(), "/");
+  }
+  plain.erase(std::min(plain.find(' '), plain.size()));
+  std::string whole;
+  std::set<std::string> below;
+  for (std::size_t begin = 0; begin <= plain.size();) {
+    const std::size_t end = std::min(plain.find('/', begin), plain.size());
+    std::string part = plain.substr(begin, end - begin);
+    const auto known =
+        std::find_if(kUnitParts.begin(), kUnitParts.end(), [&](const UnitPart& one) { return one.theirs == part; });
+    part = known == kUnitParts.end() ? part : std::string(known->ours);
+    if (part == "tflop/s") {
+      part = "tflop";
+      below.insert("s");
+    }
+    if (begin == 0) {
+      whole = part;
+    } else {
+      below.insert(part);
+    }
+    begin = end + 1;
+  }
+  for (const std::string& part : below) {
+    whole += "/" + part;
+  }
+  return whole;
+}
+
+// Whether the text names the unit, alone or in front of a remark, as "GiB per GPU".
+bool is_unit(std::string_view text, const TruthUnit& unit) {
+  const std::string plain = plain_unit(unit.name);
+  return !unit.name.empty() && (plain_unit(text) == plain || plain_unit(text.substr(0, text.find(' '))) == plain);
+}
 
 } // namespace
 
@@ -191,8 +254,7 @@ std::span<const TruthMetric> truth_metrics() { return kMetrics; }
 
 const TruthMetric* find_truth_metric(std::string_view name, std::string_view unit) {
   const auto has_unit = [&](const TruthMetric& row) {
-    return std::any_of(row.units.begin(), row.units.end(),
-                       [&](const TruthUnit& one) { return !one.name.empty() && one.name == first_word(unit); });
+    return std::any_of(row.units.begin(), row.units.end(), [&](const TruthUnit& one) { return is_unit(unit, one); });
   };
   const TruthMetric* found = nullptr;
   for (const TruthMetric& row : kMetrics) {
@@ -201,6 +263,32 @@ const TruthMetric* find_truth_metric(std::string_view name, std::string_view uni
     }
   }
   return found;
+}
+
+std::string usual_metric(const std::string& name) {
+  struct Name {
+    std::string_view theirs, ours;
+  };
+  constexpr std::array kNames = {
+      Name{"iteration_time", "iteration_seconds"},
+      Name{"step_time", "iteration_seconds"},
+      Name{"step_seconds", "iteration_seconds"},
+      Name{"time_per_iteration", "iteration_seconds"},
+      Name{"seconds_per_iteration", "iteration_seconds"},
+      Name{"mfu", "mfu_percent"},
+      Name{"hfu", "hfu_percent"},
+      Name{"tflops", "tflops_per_gpu"},
+      Name{"tflops_per_device", "tflops_per_gpu"},
+      Name{"tokens_per_second_per_gpu", "tokens_per_gpu_second"},
+      Name{"tokens_per_device_second", "tokens_per_gpu_second"},
+      Name{"samples_per_second_per_gpu", "samples_per_gpu_second"},
+      Name{"tokens_per_second", "throughput"},
+      Name{"samples_per_second", "throughput"},
+      Name{"max_memory", "peak_memory"},
+  };
+  const auto found =
+      std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return one.theirs == lower_case(name); });
+  return found == kNames.end() ? name : std::string(found->ours);
 }
 
 std::string_view why_not_predicted(std::string_view name) {
@@ -217,7 +305,7 @@ double seconds_of_figure(const TruthMetric& metric, const PredictedRun& run, dou
 double scale_of(const TruthMetric& metric, const std::string& unit, const Where& where) {
   std::string known;
   for (const TruthUnit& one : metric.units) {
-    if (!one.name.empty() && first_word(unit) == one.name) {
+    if (is_unit(unit, one)) {
       return one.scale;
     }
     known += one.name.empty() ? "" : (known.empty() ? "" : ", ") + std::string(one.name);

@@ -89,6 +89,9 @@ std::span<const TruthMetric> truth_metrics();
 /// is predicted.
 const TruthMetric* find_truth_metric(std::string_view name, std::string_view unit);
 
+/// The name here of a metric that tables call otherwise, as `mfu` or `step_time`; the name itself where none is known.
+std::string usual_metric(const std::string& name);
+
 /// Why a metric that tables have is not predicted; "": it is, or nothing is known of it.
 std::string_view why_not_predicted(std::string_view name);
 

@@ -33,6 +33,13 @@ void shape_mpt(Decoder& d) {
 
 void shape_llama(Decoder& /*decoder*/) {}
 
+// Two matrices and no gate, no biases, as Falcon (Almazrouei et al. 2023) and Apertus (2025).
+void shape_without_gate(Decoder& d) {
+  d.norm = "layer_norm";
+  d.activation = "gelu";
+  d.gated = false;
+}
+
 void shape_qwen2(Decoder& d) { d.qkv_bias = true; }
 
 void shape_qwen3(Decoder& d) {
@@ -87,11 +94,35 @@ constexpr std::array kFamilies = {
     ModelFamily{"moonlight", shape_moonlight, 0},
     ModelFamily{"nemotron 3", nullptr, 0}, // hybrids of state spaces and attention
     ModelFamily{"nemotron", shape_nemotron, 4},
+    ModelFamily{"falcon-h1", nullptr, 0},
+    ModelFamily{"falcon-mamba", nullptr, 0},
+    ModelFamily{"falcon", shape_without_gate, 4},
+    ModelFamily{"apertus", shape_without_gate, 0}, // xIELU
+    ModelFamily{"starcoder", shape_gpt, 4},
+    ModelFamily{"cerebras-gpt", shape_gpt, 4},
     ModelFamily{"opt", shape_gpt, 4},
     ModelFamily{"bloom", shape_gpt, 4},
     ModelFamily{"pythia", shape_gpt, 4},
     ModelFamily{"turing", shape_gpt, 4},
     // No decoders, or more than one kind of layer.
+    ModelFamily{"roberta", nullptr, 0},
+    ModelFamily{"deberta", nullptr, 0},
+    ModelFamily{"modernbert", nullptr, 0},
+    ModelFamily{"albert", nullptr, 0},
+    ModelFamily{"electra", nullptr, 0},
+    ModelFamily{"flan-t5", nullptr, 0},
+    ModelFamily{"mt5", nullptr, 0},
+    ModelFamily{"bart", nullptr, 0},
+    ModelFamily{"whisper", nullptr, 0},
+    ModelFamily{"clip", nullptr, 0},
+    ModelFamily{"siglip", nullptr, 0},
+    ModelFamily{"dino", nullptr, 0},
+    ModelFamily{"swin", nullptr, 0},
+    ModelFamily{"dit", nullptr, 0},
+    ModelFamily{"stable diffusion", nullptr, 0},
+    ModelFamily{"rwkv", nullptr, 0},
+    ModelFamily{"zamba", nullptr, 0},
+    ModelFamily{"minimax", nullptr, 0},
     ModelFamily{"bert", nullptr, 0},
     ModelFamily{"switch", nullptr, 0},
     ModelFamily{"t5", nullptr, 0},
@@ -264,11 +295,16 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
   const std::string name = plain_words(row.model);
   const ModelFamily* family = family_of(name);
   if (family == nullptr) {
-    return Infeasible{"the architecture of '" + row.model + "' is not one that its columns describe"};
+    return Infeasible{"the architecture of '" + row.model +
+                      "' is not one that its columns describe; allowed: a decoder, or the name of a shipped workload"};
   }
   const TruthSizes& sizes = row.sizes;
   if (const std::string missing = missing_sizes(sizes, *family); !missing.empty()) {
     return Infeasible{"the row does not state " + missing};
+  }
+  constexpr int kMostLayers = 4096; // as of a config.json
+  if (sizes.layers > kMostLayers) {
+    return Infeasible{"layers is " + std::to_string(sizes.layers) + "; allowed: up to " + std::to_string(kMostLayers)};
   }
   StudyPart part;
   if (!row.published.empty()) {

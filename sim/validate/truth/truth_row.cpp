@@ -145,7 +145,7 @@ void read_note(TruthRow& row) {
 }
 
 void read_value(Line& line, TruthRow& row) {
-  row.metric = line.text("metric");
+  row.metric = usual_metric(line.text("metric"));
   row.unit = line.text("unit");
   row.known = find_truth_metric(row.metric, row.unit);
   if (row.known != nullptr) {

@@ -2,7 +2,11 @@
 #include "sim/validate/truth/truth_study.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "sim/base/count_of.hpp"
+#include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/truth_metrics.hpp"
 
@@ -16,21 +20,30 @@ std::string plain_words(std::string_view text) {
   return plain;
 }
 
+namespace {
+
+// How many devices share a model. Each degree is as large as a cell may be.
+double shared_by(const TruthDegrees& degrees) {
+  const auto at_least_one = [](int degree) { return static_cast<double>(std::max(degree, 1)); };
+  return at_least_one(degrees.tensor) * at_least_one(degrees.pipeline) * at_least_one(degrees.context);
+}
+
+int within_int(double count) { return static_cast<int>(std::min<double>(count, std::numeric_limits<int>::max())); }
+
+} // namespace
+
 int truth_devices(const TruthRow& row) {
   if (row.devices > 0) {
     return row.devices;
   }
   const TruthDegrees& degrees = row.degrees;
-  if (degrees.data > 0) {
-    const auto at_least_one = [](int degree) { return std::max(degree, 1); };
-    return degrees.data * at_least_one(degrees.tensor) * at_least_one(degrees.pipeline) * at_least_one(degrees.context);
-  }
-  return row.nodes * row.devices_per_node;
+  return within_int(degrees.data > 0 ? degrees.data * shared_by(degrees)
+                                     : static_cast<double>(row.nodes) * row.devices_per_node);
 }
 
 // Where a row states degrees that share a model, but nothing of replicas: one.
 int devices_of_one_replica(const TruthDegrees& degrees) {
-  const int devices = std::max(degrees.tensor, 1) * std::max(degrees.pipeline, 1) * std::max(degrees.context, 1);
+  const int devices = within_int(shared_by(degrees));
   return devices > 1 ? devices : 0;
 }
 
@@ -38,7 +51,16 @@ namespace {
 
 std::string reason_of(const std::string& metric) {
   const std::string_view why = why_not_predicted(metric);
-  return why.empty() ? "" : ": " + std::string(why);
+  if (!why.empty()) {
+    return ": " + std::string(why);
+  }
+  std::vector<std::string> names;
+  for (const TruthMetric& one : truth_metrics()) {
+    if (names.empty() || names.back() != one.name) {
+      names.emplace_back(one.name);
+    }
+  }
+  return "; allowed: " + join(names);
 }
 
 } // namespace
@@ -62,8 +84,15 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   if (devices == 0) {
     return Infeasible{"neither num_gpus, nor nodes and gpus_per_node, nor data_parallel say how many devices ran"};
   }
+  if (shared_by(row.degrees) > devices) {
+    return Infeasible{"its degrees, " + to_text(shared_by(row.degrees), 0) + " in all, do not divide " +
+                      count_of(devices, "device")};
+  }
   const TruthFramework& framework = framework_of(row);
   TruthStudy study{.framework = std::string(framework.name), .devices = devices};
+  if (!names_framework(row)) {
+    study.assumed.push_back("the framework " + study.framework);
+  }
   if (stated == 0) {
     study.assumed.emplace_back("one replica");
   }

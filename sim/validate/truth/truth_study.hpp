@@ -64,10 +64,17 @@ int truth_devices(const TruthRow& row);
 /// A framework, as tables name it.
 struct TruthFramework {
   std::string_view name, help;             ///< the name of its recipe
-  std::array<std::string_view, 4> words{}; ///< in the source, the table or the note; none: where no other fits
+  std::array<std::string_view, 4> words{}; ///< in the source, the table or the note; the first row that fits
   bool pads_vocabulary = false;            ///< to a multiple of 128 x the tensor degree
+  bool separate_attention = false;         ///< its recipe computes attention by several kernels
 };
+/// The framework that the row names, of the year that its source names; where it names none, the usual one of what it
+/// shares among devices.
 const TruthFramework& framework_of(const TruthRow& row);
+/// Whether a word of the row is that framework's.
+bool names_framework(const TruthRow& row);
+/// The kernels of attention that the row's words say where the framework's are older, as a study has them; "": none.
+std::string attention_stated(const TruthRow& row, const TruthFramework& framework);
 
 /// How the run trained, `training: …` and `compare: …`.
 /// `images`: of a model of images.

@@ -21,27 +21,40 @@ bool has(const std::string& text, std::string_view word) { return text.find(word
 
 constexpr double kPercents = 100;
 
-// In the order in which they are tried.
-constexpr std::array kFrameworks = {
-    TruthFramework{"megatron-deepspeed-2022", "Megatron-DeepSpeed", {"megatron-deepspeed", "vtrain"}, true},
-    TruthFramework{"torchtitan-eager", "TorchTitan, not compiled", {"torch.compile=false"}},
-    TruthFramework{"torchtitan-2024", "TorchTitan of 2024", {"202412_torchtitan", "torchtitan 2024"}},
-    TruthFramework{"torchtitan", "TorchTitan", {"torchtitan"}},
-    TruthFramework{"llm-foundry", "MosaicML's llm-foundry", {"llm-foundry", "mosaicml"}},
-    TruthFramework{"fsdp", "FSDP with torch.compile", {"fms-fsdp", "automodel", "fsdp2"}},
-    TruthFramework{"internevo", "InternEvo", {"internevo"}},
-    TruthFramework{"megatron-lm-2021", "Megatron-LM of 2021", {"narayanan et al. 2021", "sc21"}, true},
-    TruthFramework{"megatron-lm-2022", "Megatron-LM of 2022", {"korthikanti"}, true},
-    TruthFramework{"megatron-lm-2023", "Megatron-LM of 2023", {"zero bubble"}, true},
-    TruthFramework{
-        "nemo-2024", "NeMo of 2024", {"nemo 24", "nemo24", "nemo-framework-launcher", "mlperf training v4"}, true},
-    TruthFramework{"megatron-bridge", "Megatron-Bridge", {"megatron-bridge", "mlperf"}, true},
-    TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true},
-    TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "simumax"}, true},
-    TruthFramework{
-        "pytorch-2021", "PyTorch of 2021, one operator after another", {"zeus", "languagemodeling/transformer-xl"}},
-    TruthFramework{"pytorch", "PyTorch, one operator after another"},
+// What a source calls something, and a study.
+struct Alias {
+  std::string_view theirs, ours;
 };
+
+// The stage of ZeRO that the words say; of a number alone, as "1" or "zero_stage 3", that. -1: none.
+int zero_of(const std::string& words) {
+  if (has(words, "zero-2") || has(words, "shard-grad-op") || has(words, "shard_grad_op")) {
+    return 2;
+  }
+  if (has(words, "full-shard") || has(words, "full_shard") || has(words, "fsdp") || has(words, "hsdp")) {
+    return 3;
+  }
+  if (has(words, "distributed optimizer") || has(words, "distributed-optimizer")) {
+    return 1;
+  }
+  if (has(words, "ddp") || words == "none") {
+    return 0;
+  }
+  constexpr int kHighest = 3;
+  const std::string bare = words.substr(0, words.find('.')); // "1.0", as of a column with empty cells
+  for (int stage = 0; stage <= kHighest; ++stage) {
+    const std::string digit = std::to_string(stage);
+    for (const char* before : {"zero", "zero-", "zero ", "zero_", "stage ", "stage-", "stage_"}) {
+      if (has(words, before + digit)) {
+        return stage;
+      }
+    }
+    if (bare == digit) {
+      return stage;
+    }
+  }
+  return -1;
+}
 
 // The training while it is written.
 class TrainingText {
@@ -53,6 +66,9 @@ public:
   std::variant<StudyPart, Infeasible> write() {
     line("training:");
     line("  framework: " + std::string(framework_.name));
+    if (const std::string attention = attention_stated(row_, framework_); !attention.empty()) {
+      line("  attention: " + attention);
+    }
     write_image_layout();
     for (const auto step : {&TrainingText::write_optimizer, &TrainingText::write_epoch, &TrainingText::write_precision,
                             &TrainingText::write_flags, &TrainingText::write_recompute, &TrainingText::write_degrees,
@@ -114,13 +130,16 @@ private:
       assume("precision " + usual);
       return "";
     }
-    constexpr std::array<std::string_view, 4> kKnown = {"bf16", "fp16", "tf32", "fp32"};
+    constexpr std::array kKnown = {Alias{"bf16", "bf16"},    Alias{"bfloat16", "bf16"}, Alias{"fp16", "fp16"},
+                                   Alias{"float16", "fp16"}, Alias{"half", "fp16"},     Alias{"tf32", "tf32"},
+                                   Alias{"fp32", "fp32"},    Alias{"float32", "fp32"},  Alias{"single", "fp32"}};
     const auto known =
-        std::find_if(kKnown.begin(), kKnown.end(), [&](std::string_view one) { return has(words, one); });
+        std::find_if(kKnown.begin(), kKnown.end(), [&](const Alias& one) { return has(words, one.theirs); });
     if (known == kKnown.end()) {
-      return "the precision '" + excerpt(row_.precision) + "' is not modelled";
+      return "the precision '" + excerpt(row_.precision) +
+             "' is not modelled; allowed: bf16, fp16, tf32, fp32, fp8, mxfp8, nvfp4";
     }
-    line("  precision: " + std::string(*known));
+    line("  precision: " + std::string(known->ours));
     return "";
   }
 
@@ -201,14 +220,25 @@ private:
     }
     if (words.empty()) {
       assume("nothing is recomputed");
-    } else if (words.starts_with("full")) {
+    } else if (says_blocks(words)) {
       line("  recompute: blocks");
     } else if (words.starts_with("selective") || words.starts_with("sel")) {
       write_selective(words);
-    } else if (words != "none" && words != "no ac") {
-      return "the recompute '" + excerpt(row_.recompute) + "' is not modelled";
+    } else if (!says_no(words)) {
+      return "the recompute '" + excerpt(row_.recompute) + "' is not modelled; allowed: none, selective, full";
     }
     return "";
+  }
+
+  static bool says_no(const std::string& words) {
+    return words == "none" || words == "no" || words == "false" || words == "off" || words == "0" ||
+           words.starts_with("no ");
+  }
+  // "full", and what people call it who know no other kind.
+  static bool says_blocks(const std::string& words) {
+    return words.starts_with("full") || words == "yes" || words == "true" || words == "on" || words == "1" ||
+           words.starts_with("block") || words.starts_with("uniform") ||
+           (has(words, "checkpoint") && !says_no(words) && !has(words, "selective"));
   }
 
   bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }
@@ -251,14 +281,12 @@ private:
   void write_sharing() {
     const std::string words = plain_words(row_.zero);
     const bool part = has(row_.flag("fsdp"), "optim_grads_params");
-    int zero = -1;
-    if (has(words, "zero-3") || has(words, "full-shard") || has(words, "fsdp") || has(words, "hsdp") || part) {
-      zero = has(row_.zero, "ZeRO-2") || has(words, "shard-grad-op") ? 2 : 3;
-    } else if (has(words, "zero1") || has(words, "distributed optimizer") || has(row_.zero, "ZeRO-1")) {
+    // What stands in parentheses says the stage of names that leave it open.
+    int zero = part ? 3 : has(row_.zero, "ZeRO-2") ? 2 : zero_of(words);
+    if (zero < 0 && has(row_.zero, "ZeRO-1")) {
       zero = 1;
-    } else if (has(words, "ddp")) {
-      zero = 0;
-    } else if (const std::string flag = row_.flag("distributed_optimizer"); !flag.empty()) {
+    }
+    if (const std::string flag = row_.flag("distributed_optimizer"); zero < 0 && !flag.empty()) {
       zero = flag.starts_with("true") ? 1 : 0;
     }
     if (zero >= 0) {
@@ -400,26 +428,41 @@ private:
 
   std::string write_schedule() {
     const std::string words = plain_words(row_.schedule);
-    struct Name {
-      std::string_view theirs, ours;
-    };
-    constexpr std::array kNames = {Name{"interleaved", "interleaved"},
-                                   Name{"1f1b", "1f1b"},
-                                   Name{"gpipe", "gpipe"},
-                                   Name{"zb-h1", "zb-h1"},
-                                   Name{"zb-1p", "zb-h1"},
-                                   Name{"zb-h2", "zb-h2"},
-                                   Name{"zb-2p", "zb-h2"},
-                                   Name{"zb-v", "zb-v"},
-                                   Name{"dualpipe-v", "dualpipe-v"},
-                                   Name{"dualpipe", "dualpipe"}};
+    // The first that fits. Without a schedule of its own for replicas, DualPipe is run as it is cut in half.
+    constexpr std::array kNames = {Alias{"interleav", "interleaved"},
+                                   Alias{"1f1b", "1f1b"},
+                                   Alias{"pipedream-flush", "1f1b"},
+                                   Alias{"dapple", "1f1b"},
+                                   Alias{"gpipe", "gpipe"},
+                                   Alias{"zb-h1", "zb-h1"},
+                                   Alias{"zb-1p", "zb-h1"},
+                                   Alias{"zb-h2", "zb-h2"},
+                                   Alias{"zb-2p", "zb-h2"},
+                                   Alias{"zb-v", "zb-v"},
+                                   Alias{"zbv", "zb-v"},
+                                   Alias{"zero bubble", "zb-h1"},
+                                   Alias{"zero-bubble", "zb-h1"},
+                                   Alias{"dualpipe-v", "dualpipe-v"},
+                                   Alias{"dualpipev", "dualpipe-v"},
+                                   Alias{"dualpipe", "dualpipe"},
+                                   Alias{"breadth-first", "breadth-first"},
+                                   Alias{"chimera", "chimera"},
+                                   Alias{"hanayo", "hanayo"}};
     std::string_view schedule = interleave_ > 1 && pipeline_ > 1 ? "interleaved" : "1f1b";
     const auto found =
-        std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return has(words, one.theirs); });
+        std::find_if(kNames.begin(), kNames.end(), [&](const Alias& one) { return has(words, one.theirs); });
     if (found != kNames.end() && pipeline_ > 1) {
       schedule = found->ours == "1f1b" ? schedule : found->ours;
     } else if (pipeline_ > 1 && !words.empty() && words != "none" && words != "unknown") {
-      return "the schedule '" + excerpt(row_.schedule) + "' is not modelled";
+      std::string names;
+      for (const Alias& one : kNames) {
+        names += (names.empty() ? "" : ", ") + std::string(one.theirs);
+      }
+      return "the schedule '" + excerpt(row_.schedule) + "' is not modelled; allowed: " + names;
+    }
+    if (schedule == "dualpipe" && replicas_ > 1) {
+      schedule = "dualpipe-v";
+      assume("DualPipe cut in half, as no schedule here has it with replicas");
     }
     if (overlaps_experts() && (schedule == "1f1b" || schedule == "interleaved")) { // Megatron-Core's combined 1F1B
       schedule = schedule == "1f1b" ? "combined-1f1b" : "combined-interleaved";
@@ -438,14 +481,6 @@ private:
 };
 
 } // namespace
-
-const TruthFramework& framework_of(const TruthRow& row) {
-  return *std::find_if(kFrameworks.begin(), kFrameworks.end(), [&](const TruthFramework& framework) {
-    return framework.words.front().empty() ||
-           std::any_of(framework.words.begin(), framework.words.end(),
-                       [&](std::string_view word) { return !word.empty() && row.mentions(word); });
-  });
-}
 
 std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices,
                                                    bool images) {

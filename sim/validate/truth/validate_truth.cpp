@@ -101,7 +101,7 @@ BoundedRows bounded_rows(const std::vector<ValidationRow>& rows, const std::vect
     for (std::size_t at = 0; at < rows.size(); ++at) {
       if (has_families(asked[at]->row.known->kind) && asked[at]->others.empty() != open) {
         bounded.all.push_back({model_of(asked[at]->row), families_of(traits_of(*asked[at], predictions)),
-                               rows[at].measured, rows[at].predicted});
+                               rows[at].measured, rows[at].predicted, asked[at]->row.set});
         bounded.places.push_back(at);
       }
     }

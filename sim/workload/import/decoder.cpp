@@ -29,6 +29,9 @@ public:
     text_.layer("embedding", "embedding",
                 "vocabulary: " + std::to_string(d_.vocabulary) + ", positions: " + std::to_string(d_.positions) +
                     ", features: " + std::to_string(d_.hidden));
+    if (d_.embedding_norm) {
+      norm("embedding_norm");
+    }
     if (d_.embedding_dropout) {
       text_.layer("drop", "dropout");
     }
@@ -36,7 +39,7 @@ public:
     if (d_.predicts_further) {
       write_further();
     }
-    text_.layer("norm", d_.norm);
+    norm("norm");
     text_.layer("head", "linear",
                 "features: " + std::to_string(d_.vocabulary) + ", bias: " + text_of(d_.head_bias) +
                     ", tied: " + text_of(d_.tied));
@@ -50,6 +53,11 @@ public:
   }
 
 private:
+  void norm(const std::string& name, const std::string& inputs = "") {
+    const std::string bias = d_.norm == "layer_norm" && !d_.norm_bias ? "bias: false" : "";
+    text_.layer(name, d_.norm, inputs + (inputs.empty() || bias.empty() ? "" : ", ") + bias);
+  }
+
   // Dropout, if there is any, after the layer that ends a branch. Returns the branch's end.
   std::string end_branch(const std::string& last, const std::string& dropout) {
     if (d_.dropout) {
@@ -59,11 +67,11 @@ private:
   }
 
   // The norm behind a branch, if there is one. Returns the branch's end.
-  std::string behind(const std::string& branch, const std::string& norm) {
+  std::string behind(const std::string& branch, const std::string& name) {
     if (d_.norms_behind) {
-      text_.layer(norm, d_.norm);
+      norm(name);
     }
-    return d_.norms_behind ? norm : branch;
+    return d_.norms_behind ? name : branch;
   }
 
   std::string block_of(const DecoderLayer& layer) const {
@@ -72,7 +80,7 @@ private:
 
   void write_block(const DecoderLayer& layer) {
     text_.line("  - name: " + block_of(layer) + "\n    layers:");
-    text_.layer("norm1", d_.norm);
+    norm("norm1");
     if (layer.part != DecoderPart::both) {
       text_.layer("add1", "add", "inputs: [$input, " + write_part(layer) + "]");
       return;
@@ -89,7 +97,7 @@ private:
     }
     norm_ = d_.one_norm ? "norm1" : "norm2";
     if (!d_.one_norm) {
-      text_.layer("norm2", d_.norm, d_.parallel ? "inputs: [$input]" : "");
+      norm("norm2", d_.parallel ? "inputs: [$input]" : "");
     }
     const std::string terms = layer.sparse ? write_experts() : behind(write_feed_forward(), "feed_forward_norm");
     if (d_.parallel) {
@@ -133,7 +141,7 @@ private:
                 "inputs: [values_silu, vectors_silu, steps], heads: " + std::to_string(s.heads) +
                     ", groups: " + std::to_string(s.groups) + ", chunk: " + std::to_string(s.chunk));
     text_.layer("gated", "mul", "inputs: [state_space, gate_silu]");
-    text_.layer("gated_norm", d_.norm);
+    norm("gated_norm");
     text_.linear("projection", d_.hidden, s.bias);
   }
 
@@ -153,9 +161,9 @@ private:
   void write_further() {
     const int last = static_cast<int>(d_.layers.size()) - 1;
     const std::string result = "inputs: [layer." + std::to_string(last) + "]";
-    text_.layer("further_norm", d_.norm, result);
+    norm("further_norm", result);
     text_.linear("further_projection", d_.hidden, false);
-    text_.layer("further_token_norm", d_.norm, result);
+    norm("further_token_norm", result);
     text_.linear("further_token_projection", d_.hidden, false);
     text_.layer("further_sum", "add", "inputs: [further_projection, further_token_projection]");
     text_.line("      - {block: " + block_of(d_.layers.back()) +
@@ -182,12 +190,12 @@ private:
     const int query = d_.heads * (l.without_rotary + l.rotary);
     if (l.query_rank > 0) {
       text_.linear("query_down", l.query_rank, d_.qkv_bias);
-      text_.layer("query_norm", d_.norm);
+      norm("query_norm");
     }
     text_.linear("query_up", query, false);
     text_.linear("key_value_down", l.key_value_rank + l.rotary, d_.qkv_bias, "inputs: [norm1]");
     text_.layer("latent", "slice", "axis: 1, end: " + std::to_string(l.key_value_rank));
-    text_.layer("latent_norm", d_.norm);
+    norm("latent_norm");
     text_.linear("key_value_up", d_.heads * (l.without_rotary + l.value), false);
     text_.layer("rotary_key", "slice",
                 "inputs: [key_value_down], axis: 1, start: " + std::to_string(l.key_value_rank) +

@@ -53,6 +53,8 @@ struct Decoder {
   DecoderLatent latent;
   DecoderStateSpace state_space;
   std::string norm = "rms_norm", activation = "silu";
+  bool norm_bias = true;       ///< of layer normalizations
+  bool embedding_norm = false; ///< behind the embedding, too
   bool gated = true, query_key_norm = false, sinks = false;
   bool qkv_bias = false, projection_bias = false, mlp_bias = false;
   bool tied = false;         ///< the head uses the embedding's table

@@ -25,6 +25,7 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "bos_token_id",
                                           "cache_implementation",
                                           "classifier_dropout",
+                                          "clip_qkv",
                                           "decoder_start_token_id",
                                           "dtype",
                                           "embd_layer_norm_epsilon",
@@ -40,6 +41,7 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "label2id",
                                           "layer_norm_eps",
                                           "layer_norm_epsilon",
+                                          "logit_scale",
                                           "logits_scaling",
                                           "mamba_ssm_cache_dtype",
                                           "n_ctx",
@@ -122,6 +124,15 @@ constexpr std::array kActivations = {
 
 Config::Config(const json::Value& document, const json::Source& source)
     : object_(document, source, ""), all_(document), source_(source) {}
+
+Config::Config(const json::Value& value, const json::Source& source, const std::string& path)
+    : object_(value, source, path), all_(value), source_(source) {}
+
+Config Config::inner(const std::string& key) {
+  static const json::Value kEmpty = json::Value::object();
+  const json::Value* value = given(key);
+  return {value == nullptr ? kEmpty : *value, source_, key};
+}
 
 const json::Value* Config::given(const std::string& key) {
   asked_.insert(key);

@@ -26,6 +26,8 @@ inline constexpr const char* kRotary = "partial_rotary_factor";
 class Config {
 public:
   Config(const json::Value& document, const json::Source& source);
+  /// The object under a key, an empty one where it is absent. InputError where it is none.
+  Config inner(const std::string& key);
 
   const json::Value* given(const std::string& key);
   bool has(const std::string& key) const;
@@ -51,6 +53,8 @@ public:
   std::vector<std::string> unread() const;
 
 private:
+  Config(const json::Value& value, const json::Source& source, const std::string& path);
+
   static double fraction(json::Object object, const std::string& key);
 
   json::Object object_;
@@ -73,6 +77,8 @@ struct Family {
 };
 
 std::span<const Family> decoder_families();    ///< language models of a decoder with RMS norms
+std::span<const Family> laboratory_families(); ///< of single laboratories, with names of keys of their own
+std::span<const Family> mixture_families();    ///< mixtures of experts beside those of the first
 std::span<const Family> layer_norm_families(); ///< of a decoder with layer normalizations
 std::span<const Family> encoder_families();    ///< BERT, T5, vision transformers
 

@@ -8,7 +8,6 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/import/hugging_face_readers.hpp"
-#include "sim/workload/training/experts.hpp"
 
 namespace stagecraft::hugging_face {
 namespace {
@@ -133,39 +132,6 @@ void read_latent(Config& config, Decoder& d) {
   d.key_value_heads = d.heads;
   d.head_width = latent.without_rotary + latent.rotary;
   d.rotary = 0; // a part of latent attention
-}
-
-// A token's experts are of so many groups at most, of the many into which a router divides them.
-void read_expert_groups(Config& config, Decoder& d, int many, int top) {
-  d.experts.groups = config.size("n_group", kMostExpertGroups, many);
-  d.experts.top_groups = config.size("topk_group", d.experts.groups, std::min(top, d.experts.groups));
-  const int open = d.experts.count / d.experts.groups * d.experts.top_groups;
-  if (d.experts.count % d.experts.groups != 0 || open < d.experts.top) {
-    throw config.error(config.has("n_group") ? "n_group" : "n_routed_experts",
-                       "a token cannot go to " + std::to_string(d.experts.top) + " of " +
-                           std::to_string(d.experts.count) + " experts in " + std::to_string(d.experts.top_groups) +
-                           " of " + std::to_string(d.experts.groups) +
-                           " groups; allowed: groups of equally many experts, enough of them in those that are chosen");
-  }
-}
-
-// From layer first_k_dense_replace on every moe_layer_freq-th has experts, and shared ones of the same size.
-void read_routed_experts(Config& config, Decoder& d) {
-  const json::Value* first = config.given("first_k_dense_replace");
-  const bool from_start = first != nullptr && *first == 0;
-  const int dense = from_start ? 0 : config.size("first_k_dense_replace", kMostLayers);
-  const int step = config.size("moe_layer_freq", kMostLayers, 1);
-  config.size("n_routed_experts", kMostExperts); // families mean the numbers of different models by none
-  config.size("num_experts_per_tok", kMostExperts);
-  read_experts(config, d, "n_routed_experts", 1, 1);
-  const int inside = config.size("moe_intermediate_size", kMostIntermediate);
-  d.experts.intermediate = inside;
-  constexpr int kMostShared = 64;
-  d.experts.shared =
-      config.given("n_shared_experts") == nullptr ? 0 : config.size("n_shared_experts", kMostShared) * inside;
-  for (int i = dense; i < static_cast<int>(d.layers.size()); ++i) {
-    d.layers[i].sparse = i % step == 0;
-  }
 }
 
 void read_deepseek(Config& config, Decoder& d) {

@@ -43,13 +43,21 @@ void write_feed_forward(WorkloadText& text, const Sizes& s, const std::string& a
   text.add("2", from, "contract", drops);
 }
 
+// RoBERTa's tables of positions have two rows at which no token stands.
+constexpr int kSparePositions = 2;
+
 constexpr std::string_view kMaskedLanguage = "BertForMaskedLM", kBothHeads = "BertForPreTraining";
 
 // Norms behind each part; the heads are the masked words', which has the embedding's table, and of two sentences.
-Written write_bert(Config& config, std::string_view architecture, const ImportOptions& options) {
+Written write_bert_like(Config& config, std::string_view architecture, const ImportOptions& options, int spare) {
   const Sizes s = read_sizes(config);
   const int positions = config.size("max_position_embeddings", kMostSequence);
-  const int sequence = config.sequence("max_position_embeddings", options, positions);
+  if (positions <= spare) {
+    throw config.error("max_position_embeddings", "must be more than " + std::to_string(spare));
+  }
+  ImportOptions usable = options;
+  usable.sequence = options.sequence.value_or(positions - spare);
+  const int sequence = config.sequence("max_position_embeddings", usable, positions - spare);
   if (const std::string type = config.text("position_embedding_type", "absolute"); type != "absolute") {
     throw config.error("position_embedding_type",
                        "is '" + excerpt(on_one_line(type)) + "', which is not modelled; allowed: absolute");
@@ -92,6 +100,14 @@ Written write_bert(Config& config, std::string_view architecture, const ImportOp
     text.layer("loss", "add", "inputs: [masked_language_loss, next_sentence_loss]");
   }
   return {text.take(), std::to_string(sequence) + " tokens"};
+}
+
+Written write_bert(Config& config, std::string_view architecture, const ImportOptions& options) {
+  return write_bert_like(config, architecture, options, 0);
+}
+
+Written write_roberta(Config& config, std::string_view architecture, const ImportOptions& options) {
+  return write_bert_like(config, architecture, options, kSparePositions);
 }
 
 // The number of classes that the labels name; as many as transformers assumes where there are none.
@@ -146,15 +162,15 @@ Written write_vit(Config& config, std::string_view /*architecture*/, const Impor
 // T5, by its own names of sizes.
 class T5Writer {
 public:
-  T5Writer(Config& config, const ImportOptions& options)
+  T5Writer(Config& config, const ImportOptions& options, bool first)
       : hidden_(config.size("d_model", kMostHidden)), width_(config.size("d_kv", kMostHeadWidth)),
         heads_(config.size("num_heads", kMostHeads)), inside_(config.size("d_ff", kMostIntermediate)),
         encoders_(config.size("num_layers", kMostLayers)),
         decoders_(config.size("num_decoder_layers", kMostLayers, encoders_)),
         buckets_(config.size("relative_attention_num_buckets", kMostHidden, 32)),
         words_(config.size("vocab_size", kMostVocabulary)), sequence_(config.sequence("n_positions", options)),
-        drops_(config.drops("dropout_rate", 0.1)), tied_(config.flag("tie_word_embeddings", true)) {
-    const std::string feed_forward = config.text("feed_forward_proj", "relu");
+        drops_(config.drops("dropout_rate", 0.1)), tied_(config.flag("tie_word_embeddings", first)) {
+    const std::string feed_forward = config.text("feed_forward_proj", first ? "relu" : "gated-gelu");
     constexpr std::string_view kGated = "gated-";
     gated_ = feed_forward.starts_with(kGated);
     activation_ = gated_ ? feed_forward.substr(kGated.size()) : feed_forward;
@@ -265,15 +281,20 @@ private:
   WorkloadText text_;
 };
 
+// `first`: T5 of 2019; what follows it has a gate, and a head of its own, where the file does not say otherwise.
+template <bool first>
 Written write_t5(Config& config, std::string_view /*architecture*/, const ImportOptions& options) {
-  return T5Writer(config, options).write();
+  return T5Writer(config, options, first).write();
 }
 
 constexpr std::string_view kEncodes[] = {"is_encoder_decoder"};
 
 constexpr std::array kEncoders = {
     Family{"bert", {kBothHeads, kMaskedLanguage}, write_bert},
-    Family{"t5", {"T5ForConditionalGeneration"}, write_t5, kEncodes},
+    Family{"roberta", {"RobertaForMaskedLM"}, write_roberta},
+    Family{"xlm-roberta", {"XLMRobertaForMaskedLM"}, write_roberta},
+    Family{"t5", {"T5ForConditionalGeneration"}, write_t5<true>, kEncodes},
+    Family{"mt5", {"MT5ForConditionalGeneration"}, write_t5<false>, kEncodes},
     Family{"vit", {"ViTForImageClassification"}, write_vit},
 };
 

@@ -1,5 +1,6 @@
 // Decoders of language models with layer normalizations: each family's config.json as a Decoder.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include "sim/workload/import/hugging_face_readers.hpp"
@@ -146,6 +147,154 @@ void read_nemotron(Config& config, Decoder& d) {
   d.tied = config.flag("tie_word_embeddings", false);
 }
 
+// GPT-J: both parts read one norm, biases in the feed-forward part and the head alone; so many features of a head turn.
+void read_gptj(Config& config, Decoder& d) {
+  constexpr int kTurned = 64;
+  read_gpt2(config, d);
+  d.positions = 0;
+  config.given("n_positions"); // the longest, and nothing learned
+  d.qkv_bias = d.projection_bias = false;
+  d.head_bias = true;
+  d.parallel = d.one_norm = true;
+  d.tied = config.flag("tie_word_embeddings", false);
+  const int turned = config.size("rotary_dim", kMostHeadWidth, kTurned);
+  d.rotary = std::min(1.0, static_cast<double>(turned) * d.heads / d.hidden);
+}
+
+// StarCoder of 2023: GPT-2 with one key and value head.
+void read_gpt_bigcode(Config& config, Decoder& d) {
+  read_gpt2(config, d);
+  d.activation = config.activation("activation_function", "gelu_pytorch_tanh", !d.gated);
+  d.key_value_heads = config.flag("multi_query", true) ? 1 : d.heads;
+}
+
+// BLOOM (2022): a norm behind the embedding; biases of attention by distance, which are added within its kernel, stand
+// in place of positions.
+constexpr Names kBloom{.positions = "seq_length"};
+
+void read_bloom(Config& config, Decoder& d) {
+  d.gated = false;
+  d.norm = "layer_norm";
+  d.rotary = 0;
+  d.layers.resize(config.size(config.has("n_layer") ? "n_layer" : "num_hidden_layers", kMostLayers));
+  d.hidden = config.size(config.has("n_embed") ? "n_embed" : "hidden_size", kMostHidden);
+  d.heads = d.key_value_heads = config.size(config.has("n_head") ? "n_head" : "num_attention_heads", kMostHeads);
+  for (const char* other : {"hidden_size", "num_hidden_layers", "num_attention_heads", "n_inner",
+                            "masked_softmax_fusion", "bias_dropout_fusion", "offset_alibi", "skip_bias_add",
+                            "skip_bias_add_qkv", "slow_but_exact", "unk_token_id"}) {
+    config.given(other);
+  }
+  d.intermediate = 4 * d.hidden;
+  d.activation = "gelu_tanh";
+  d.embedding_norm = true;
+  set_all_biases(d, true);
+  d.tied = config.flag("tie_word_embeddings", true);
+  d.dropout = config.drops("hidden_dropout", 0);
+  if (config.flag("apply_residual_connection_post_layernorm", false)) {
+    throw config.error("apply_residual_connection_post_layernorm",
+                       "says that the sum takes what the norm gives, which is not modelled; allowed: false");
+  }
+}
+
+// MPT (MosaicML 2023): no bias anywhere, and biases of attention by distance, or learned positions.
+constexpr Names kMpt{"d_model", "max_seq_len"};
+
+void read_mpt(Config& config, Decoder& d) {
+  constexpr int kRatio = 4, kMostRatio = 64;
+  d.gated = false;
+  d.norm = "layer_norm";
+  d.rotary = 0;
+  d.activation = "gelu";
+  d.layers.resize(config.size("n_layers", kMostLayers));
+  d.hidden = config.size("d_model", kMostHidden);
+  d.heads = config.size("n_heads", kMostHeads);
+  d.intermediate = config.size("expansion_ratio", kMostRatio, kRatio) * d.hidden;
+  Config attention = config.inner("attn_config");
+  const std::string kind = attention.text("attn_type", "multihead_attention");
+  if (kind != "multihead_attention" && kind != "multiquery_attention" && kind != "grouped_query_attention") {
+    throw attention.error("attn_type", "is not modelled; allowed: multihead_attention, multiquery_attention, "
+                                       "grouped_query_attention");
+  }
+  d.key_value_heads = kind == "multihead_attention"    ? d.heads
+                      : kind == "multiquery_attention" ? 1
+                                                       : attention.size("kv_n_heads", d.heads);
+  if (d.heads % d.key_value_heads != 0) {
+    throw attention.error("kv_n_heads",
+                          "does not divide the " + std::to_string(d.heads) + " attention heads; allowed: a divisor");
+  }
+  if (!attention.flag("alibi", false) && config.flag("learned_pos_emb", true)) {
+    d.positions = config.size("max_seq_len", kMostSequence);
+  }
+  d.norm_bias = !config.flag("no_bias", true);
+  set_all_biases(d, d.norm_bias);
+  d.tied = config.flag("tie_word_embeddings", true);
+  for (const char* other : {"emb_pdrop", "resid_pdrop", "embedding_fraction", "init_config", "init_device",
+                            "logit_scale", "norm_type", "verbose", "tokenizer_name", "learned_pos_emb"}) {
+    config.given(other);
+  }
+}
+
+// DBRX (Databricks 2024): a mixture in each layer, behind norms without a bias.
+constexpr Names kDbrx{"d_model", "max_seq_len"};
+
+void read_dbrx(Config& config, Decoder& d) {
+  constexpr int kMany = 4, kTop = 1, kInside = 3584;
+  d.norm = "layer_norm";
+  d.norm_bias = false;
+  d.layers.assign(static_cast<std::size_t>(config.size("n_layers", kMostLayers)), {.sparse = true});
+  d.hidden = config.size("d_model", kMostHidden);
+  d.heads = config.size("n_heads", kMostHeads);
+  Config attention = config.inner("attn_config"), experts = config.inner("ffn_config");
+  d.key_value_heads = attention.size("kv_n_heads", d.heads, 1);
+  if (d.heads % d.key_value_heads != 0) {
+    throw attention.error("kv_n_heads",
+                          "does not divide the " + std::to_string(d.heads) + " attention heads; allowed: a divisor");
+  }
+  d.experts = {.count = experts.size("moe_num_experts", kMostExperts, kMany),
+               .top = experts.size("moe_top_k", kMostExperts, kTop),
+               .intermediate = experts.size("ffn_hidden_size", kMostIntermediate, kInside)};
+  if (d.experts.top > d.experts.count) {
+    throw experts.error("moe_top_k", "is more than all experts; allowed: at most all of them");
+  }
+  d.intermediate = d.experts.intermediate;
+  d.tied = config.flag("tie_word_embeddings", false);
+  d.dropout = config.drops("resid_pdrop", 0);
+  d.embedding_dropout = config.drops("emb_pdrop", 0);
+}
+
+// Command R: both parts read one norm without a bias. Its larger sizes have norms of whole queries and keys.
+void read_cohere(Config& config, Decoder& d) {
+  read_llama_like(config, d, 0, true);
+  d.norm = "layer_norm";
+  d.norm_bias = false;
+  d.parallel = d.one_norm = true;
+  read_attention_bias(config, d);
+  d.tied = config.flag("tie_word_embeddings", true);
+  if (config.flag("use_qk_norm", false)) {
+    throw config.error("use_qk_norm",
+                       "says that the model has norms of whole queries and keys, which are not modelled; "
+                       "allowed: false");
+  }
+}
+
+// Command R7B and A: three layers of four have the window, and they alone turn.
+void read_cohere2(Config& config, Decoder& d) {
+  constexpr int kWindow = 4096, kPattern = 4;
+  read_cohere(config, d);
+  const int window = config.size("sliding_window", kMostSequence, kWindow);
+  const int pattern = config.size("sliding_window_pattern", kMostLayers, kPattern);
+  for (std::size_t i = 0; i < d.layers.size(); ++i) {
+    d.layers[i].window = (i + 1) % static_cast<std::size_t>(pattern) != 0 ? window : 0;
+  }
+  read_layer_types(config, d, window);
+  for (DecoderLayer& layer : d.layers) {
+    layer.turns = layer.window > 0;
+  }
+  config.given("order_of_interleaved_layers");
+  config.given("rotary_pct");
+  config.given("position_embedding_type");
+}
+
 constexpr Names kGpt2{"n_embd", "n_positions"}, kNeox{"hidden_size", "max_position_embeddings", kNeoxRotary};
 
 constexpr std::array kLayerNorms = {
@@ -157,6 +306,13 @@ constexpr std::array kLayerNorms = {
     Family{"starcoder2", {"Starcoder2ForCausalLM"}, write<read_starcoder2>},
     Family{"stablelm", {"StableLmForCausalLM"}, write<read_stablelm>},
     Family{"nemotron", {"NemotronForCausalLM"}, write<read_nemotron>},
+    Family{"gptj", {"GPTJForCausalLM"}, write<read_gptj, kGpt2>},
+    Family{"gpt_bigcode", {"GPTBigCodeForCausalLM"}, write<read_gpt_bigcode, kGpt2>},
+    Family{"bloom", {"BloomForCausalLM", "BloomModel"}, write<read_bloom, kBloom>},
+    Family{"mpt", {"MPTForCausalLM", "MptForCausalLM"}, write<read_mpt, kMpt>},
+    Family{"dbrx", {"DbrxForCausalLM"}, write<read_dbrx, kDbrx>},
+    Family{"cohere", {"CohereForCausalLM"}, write<read_cohere>},
+    Family{"cohere2", {"Cohere2ForCausalLM"}, write<read_cohere2>},
 };
 
 } // namespace

@@ -27,6 +27,12 @@ void read_window(Config& config, Decoder& d, int otherwise);
 /// The number of experts under the family's name for it, and how many of them a token goes to.
 void read_experts(Config& config, Decoder& d, const char* count, int many, int top);
 
+/// The groups into which a router divides the experts, and of how many a token's are.
+void read_expert_groups(Config& config, Decoder& d, int many, int top);
+/// DeepSeek's experts: in every `moe_layer_freq`-th layer from `first_k_dense_replace` on, with shared ones of the same
+/// size.
+void read_routed_experts(Config& config, Decoder& d);
+
 /// Names of keys in which families differ.
 struct Names {
   const char* hidden = "hidden_size";

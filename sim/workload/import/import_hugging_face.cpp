@@ -22,18 +22,32 @@ struct NamedLack {
 
 // Architectures that people have, and what of them there is no layer or block for.
 constexpr NamedLack kNotModelled[] = {
-    {"bloom", "biases of attention by distance"},
-    {"cohere", "layer norms without a bias"},
+    {"clip", "two models that are trained against each other"},
+    {"deberta-v2", "attention to distances between tokens"},
+    {"dinov2", "a teacher beside the model"},
+    {"exaone4", "norms behind parts alone"},
     {"gemma3", "images; its text_config alone is a gemma3_text"},
-    {"llama4", "images and a mixture of experts"},
-    {"mamba", "state space layers"},
-    {"mamba2", "state space layers"},
+    {"gpt_neo", "kinds of attention in a pattern of their own"},
+    {"jamba", "state spaces of the first kind, as Mamba"},
+    {"llama4", "images; its text_config alone is a llama4_text"},
+    {"mamba", "state spaces of the first kind; known is mamba2"},
+    {"minimax", "linear attention"},
+    {"minimax_m1", "linear attention"},
+    {"minimax_m2", "norms of whole queries and keys"},
+    {"minimax_text_01", "linear attention"},
     {"mistral3", "images; its text_config alone is a mistral"},
-    {"mpt", "biases of attention by distance"},
+    {"modernbert", "an encoder with rotary embeddings and windows"},
+    {"olmo", "norms without parameters"},
     {"olmo2", "norms of whole queries and keys"},
     {"olmo3", "norms of whole queries and keys"},
+    {"olmoe", "norms of whole queries and keys"},
+    {"qwen2_vl", "images"},
     {"qwen2_5_vl", "images"},
     {"qwen3_next", "linear attention"},
+    {"qwen3_vl", "images"},
+    {"rwkv", "a recurrence in place of attention"},
+    {"siglip", "two models that are trained against each other"},
+    {"whisper", "sound, of which convolutions make tokens"},
 };
 
 // The family, and what of it the file says that the model ends with.
@@ -45,7 +59,8 @@ struct Found {
 std::vector<const Family*> all_families() {
   std::vector<const Family*> all;
   for (const auto families :
-       {hugging_face::decoder_families(), hugging_face::layer_norm_families(), hugging_face::encoder_families()}) {
+       {hugging_face::decoder_families(), hugging_face::laboratory_families(), hugging_face::mixture_families(),
+        hugging_face::layer_norm_families(), hugging_face::encoder_families()}) {
     for (const Family& family : families) {
       all.push_back(&family);
     }
@@ -86,6 +101,9 @@ Found find_family(Config& config) {
       throw config.error("model_type",
                          "'" + type + "' is not modelled: it has " + std::string(row.lack) + "; known: " + join(known));
     }
+  }
+  if (type.empty() && first.empty()) {
+    throw config.error("", "missing keys 'model_type' and 'architectures'; allowed: one of them, as beside weights");
   }
   throw config.error(type.empty() ? "architectures" : "model_type",
                      unknown_name("architecture", excerpt(on_one_line(type.empty() ? first : type)), known));

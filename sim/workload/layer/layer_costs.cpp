@@ -83,7 +83,9 @@ LayerCost linear_cost(const Layer& layer) {
 
 // Batch statistics need a second pass over the input; for layer normalization a row fits on the chip.
 LayerCost batch_norm_cost(const Layer& layer) { return normalization(layer, 2, 2 * layer.features_in); }
-LayerCost layer_norm_cost(const Layer& layer) { return normalization(layer, 1, 2 * layer.features_in); }
+LayerCost layer_norm_cost(const Layer& layer) {
+  return normalization(layer, 1, (layer.bias ? 2 : 1) * layer.features_in);
+}
 
 // Zhang and Sennrich 2019: y = w x / rms(x), with no shift. Backward: u = x / rms(x), dx = (w dy - u mean(w dy u)) /
 // rms(x), dw = sum of dy u: it reads x and dy as that of a layer normalization does.

@@ -51,6 +51,8 @@ Shape read_sizes(yaml::Map& map, std::string_view key, int low) {
 
 void read_nothing(yaml::Map&, Layer&) {}
 
+void read_bias(yaml::Map& map, Layer& layer) { layer.bias = map.boolean("bias", true); }
+
 void read_convolution(yaml::Map& map, Layer& layer) {
   layer.features = map.integer("channels", 1, kLargestSize);
   map.node("kernel");
@@ -235,7 +237,7 @@ constexpr std::array kKinds = {
               matmul_shape, matmul_cost, matmul_kernels},
     LayerKind{"batch_norm", "batch normalization over channels", K::normalization, 1, 1, read_nothing, image_shape,
               batch_norm_cost, batch_norm_kernels},
-    LayerKind{"layer_norm", "layer normalization over features", K::normalization, 1, 1, read_nothing, same_shape,
+    LayerKind{"layer_norm", "layer normalization over features: bias", K::normalization, 1, 1, read_bias, same_shape,
               layer_norm_cost, layer_norm_kernels, layer_norm_signature},
     LayerKind{"rms_norm", "root mean square normalization over features", K::normalization, 1, 1, read_nothing,
               same_shape, rms_norm_cost, rms_norm_kernels, rms_norm_signature},

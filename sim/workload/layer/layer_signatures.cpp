@@ -74,7 +74,7 @@ Signature normalization_signature(const Layer& layer, std::int64_t samples, int 
 }
 
 Signature layer_norm_signature(const Layer& layer, std::int64_t samples) {
-  return normalization_signature(layer, samples, 2);
+  return normalization_signature(layer, samples, layer.bias ? 2 : 1);
 }
 
 Signature rms_norm_signature(const Layer& layer, std::int64_t samples) {

@@ -1,0 +1,246 @@
+// What people call devices, frameworks and settings in tables of measured runs. The tables here are made up.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/truth/truth_metrics.hpp"
+#include "sim/validate/truth/truth_row.hpp"
+#include "sim/validate/truth/truth_study.hpp"
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+using Catch::Contains;
+
+// A row of a decoder of eight layers on 16 devices, eight of a node.
+TruthRow row_on(const std::string& gpu) {
+  TruthRow row;
+  row.case_name = "a";
+  row.source = "NVIDIA/Megatron-LM README";
+  row.model = "GPT small";
+  row.sizes = {.layers = 8, .hidden = 512, .heads = 8, .vocabulary = 1024, .sequence = 128};
+  row.gpu = gpu;
+  row.devices = 16;
+  row.devices_per_node = 8;
+  row.inter_link = "400 Gb/s per GPU";
+  row.precision = "bf16";
+  row.recompute = "none";
+  row.micro_batch = 1;
+  row.global_batch = 64;
+  row.metric = "iteration_seconds";
+  row.unit = "s";
+  row.known = find_truth_metric(row.metric, row.unit);
+  row.value = 1;
+  return row;
+}
+
+std::string text_of(const TruthRow& row) {
+  const auto study = truth_study(row, kRoot);
+  const auto* reason = std::get_if<Infeasible>(&study);
+  return reason != nullptr ? "refused: " + reason->reason : std::get<TruthStudy>(study).text;
+}
+
+std::string text_on(const std::string& gpu) { return text_of(row_on(gpu)); }
+
+std::string type_is(const std::string& name) { return "\"type\": \"" + name + "\""; }
+
+TEST_CASE("a name without a form factor is that of the module which nodes are made of", "[validate][truth]") {
+  CHECK_THAT(text_on("H100"), Contains(type_is("h100-sxm-80gb")));
+  CHECK_THAT(text_on("H100-80GB"), Contains(type_is("h100-sxm-80gb")));
+  CHECK_THAT(text_on("NVIDIA H100 80GB HBM3"), Contains(type_is("h100-sxm-80gb"))); // as the driver says
+  CHECK_THAT(text_on("A100 80 GB"), Contains(type_is("a100-sxm-80gb")));
+  CHECK_THAT(text_on("A100-40G"), Contains(type_is("a100-sxm-40gb")));
+  CHECK_THAT(text_on("8xH100SXM5"), Contains(type_is("h100-sxm-80gb")));
+  CHECK_THAT(text_on("DGX H100"), Contains(type_is("h100-sxm-80gb")));
+  CHECK_THAT(text_on("NVIDIA H100 PCIe"), Contains(type_is("h100-pcie-80gb")));
+  CHECK_THAT(text_on("AMD Instinct MI300X"), Contains(type_is("mi300x-192gb")));
+  CHECK_THAT(text_on("A800-80GB"), Contains(type_is("a800-sxm-80gb")) && Contains("\"bandwidth\": \"162 GB/s\""));
+  TruthRow alone = row_on("V100");
+  alone.devices = alone.devices_per_node = 1;
+  CHECK_THAT(text_of(alone), Contains(type_is("v100-pcie-16gb"))); // a card, as far as one device says
+}
+
+TEST_CASE("cards of several nodes are joined by PCIe in a node, and as the row says between nodes",
+          "[validate][truth]") {
+  const std::string cards = text_on("RTX4090");
+  CHECK_THAT(cards, Contains(type_is("rtx-4090-24gb")) && Contains("\"kind\": \"pcie-switch\", \"devices\": \"all\""));
+  CHECK_THAT(cards, Contains("\"bandwidth\": \"25 GB/s\"") && Contains("\"bandwidth\": \"45.000000 GB/s\""));
+  TruthRow node = row_on("L40S");
+  node.devices = 8;
+  CHECK_THAT(text_of(node), Contains("\"devices\": [\"6\", \"7\"]"));
+  TruthRow silent = row_on("L40S");
+  silent.inter_link = "not stated";
+  CHECK_THAT(text_of(silent),
+             Contains("refused: nothing says how nodes of l40s-48gb are joined; allowed: an inter_link"));
+}
+
+TEST_CASE("modules of which no node is shipped are joined as the row says", "[validate][truth]") {
+  CHECK_THAT(text_on("GH200"),
+             Contains("refused: nothing says how gh200-96gb of a node are joined; allowed: an intra_link"));
+  TruthRow stated = row_on("GH200");
+  stated.intra_link = "NVLink 150 GB/s per direction";
+  CHECK_THAT(text_of(stated), Contains("\"bandwidth\": \"150.000000 GB/s\""));
+}
+
+TEST_CASE("a network's rate may be in other units", "[validate][truth]") {
+  for (const std::string words : {"3.2 Tb/s per node", "50 GB/s per GPU", "8x400 GbE"}) {
+    CAPTURE(words);
+    TruthRow row = row_on("H100");
+    row.inter_link = words;
+    CHECK_THAT(text_of(row), Contains("\"network\"") && Contains("\"bandwidth\": \"45.000000 GB/s\""));
+  }
+}
+
+TEST_CASE("Megatron-LM is that of the year in which the source appeared", "[validate][truth]") {
+  const auto framework = [](const std::string& source) {
+    TruthRow row = row_on("A100");
+    row.source = source;
+    return std::string(framework_of(row).name);
+  };
+  CHECK(framework("Somebody et al. 2021, Megatron-LM at work") == "megatron-lm-2021");
+  CHECK(framework("Somebody et al. 2023, Megatron-LM at work (arXiv 2204.01234)") == "megatron-lm-2022");
+  CHECK(framework("Somebody et al. 2024, Megatron-LM at work (arXiv 2402.01234)") == "megatron-lm-2025");
+  CHECK(framework("NVIDIA/Megatron-LM README") == "megatron-lm-2025");
+}
+
+TEST_CASE("a run that names no framework has the usual one of what it shares, which is said", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.source = "Somebody et al. 2024";
+  CHECK(framework_of(row).name == "pytorch");
+  row.note = "torch.compile";
+  CHECK(framework_of(row).name == "pytorch-compiled");
+  row.zero = "FSDP";
+  CHECK(framework_of(row).name == "fsdp");
+  row.note = "";
+  CHECK(framework_of(row).name == "torchtitan-eager");
+  row.zero = "";
+  row.degrees.tensor = 8;
+  CHECK(framework_of(row).name == "megatron-lm-2025");
+  const auto study = truth_study(row, kRoot);
+  REQUIRE(std::holds_alternative<TruthStudy>(study));
+  CHECK(std::get<TruthStudy>(study).assumed.front() == "the framework megatron-lm-2025");
+}
+
+TEST_CASE("kernels of attention that a row names go before those of an older framework", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.source = "Somebody et al. 2023, GPT-NeoX";
+  CHECK_THAT(text_of(row), !Contains("attention: flash"));
+  row.note = "Flash Attention";
+  CHECK_THAT(text_of(row), Contains("  attention: flash-1\n"));
+  row.note = "with FlashAttention-2";
+  CHECK_THAT(text_of(row), Contains("  attention: flash-2\n"));
+  row.note = "no flash attention";
+  CHECK_THAT(text_of(row), !Contains("attention: flash"));
+}
+
+TEST_CASE("a stage of ZeRO may be a number", "[validate][truth]") {
+  for (const auto& [words, stage] : {std::pair{"1", 1},
+                                     {"2", 2},
+                                     {"3", 3},
+                                     {"0", 0},
+                                     {"1.0", 1},
+                                     {"ZeRO 2", 2},
+                                     {"zero_stage 3", 3},
+                                     {"DeepSpeed ZeRO-1", 1},
+                                     {"distributed optimizer (ZeRO-1)", 1}}) {
+    CAPTURE(words);
+    TruthRow row = row_on("A100");
+    row.zero = words;
+    CHECK_THAT(text_of(row), Contains("    zero: " + std::to_string(stage) + "\n"));
+  }
+}
+
+TEST_CASE("settings have the names that people give them", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.precision = "bfloat16 mixed";
+  row.recompute = "activation checkpointing";
+  CHECK_THAT(text_of(row), Contains("  precision: bf16\n") && Contains("  recompute: blocks\n"));
+  row.precision = "half";
+  row.recompute = "false";
+  CHECK_THAT(text_of(row), Contains("  precision: fp16\n") && !Contains("recompute:"));
+  row.precision = "int3";
+  CHECK_THAT(text_of(row), Contains("refused: the precision 'int3' is not modelled; allowed: bf16, "));
+  row.precision = "bf16";
+  row.recompute = "sometimes";
+  CHECK_THAT(text_of(row),
+             Contains("refused: the recompute 'sometimes' is not modelled; allowed: none, selective, full"));
+}
+
+TEST_CASE("schedules have the names that papers give them", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.recompute = "none";
+  row.degrees.pipeline = 4;
+  for (const auto& [theirs, ours] : {std::pair{"PipeDream-Flush", "1f1b"},
+                                     {"Interleaved 1F1B", "interleaved"},
+                                     {"zero bubble", "zb-h1"},
+                                     {"DualPipeV", "dualpipe-v"}}) {
+    CAPTURE(theirs);
+    row.schedule = theirs;
+    CHECK_THAT(text_of(row), Contains("schedules: [" + std::string(ours) + "]"));
+  }
+  row.schedule = "magic";
+  CHECK_THAT(text_of(row), Contains("refused: the schedule 'magic' is not modelled; allowed: "));
+}
+
+// Its two directions have a copy of the model each, and no schedule here has replicas of both.
+TEST_CASE("DualPipe with replicas is run as it is cut in half", "[validate][truth]") {
+  TruthRow row = row_on("H800");
+  row.degrees.pipeline = 4;
+  row.schedule = "DualPipe";
+  CHECK_THAT(text_of(row), Contains("schedules: [dualpipe-v]"));
+  row.devices = 4;
+  CHECK_THAT(text_of(row), Contains("schedules: [dualpipe]"));
+}
+
+TEST_CASE("models without a gate, and such as are no decoders, are not built as Llama's", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.model = "Falcon-40B";
+  CHECK_THAT(text_of(row), !Contains("kind: gated"));
+  row.model = "RoBERTa-large";
+  CHECK_THAT(text_of(row), Contains("refused: the architecture of 'RoBERTa-large'"));
+}
+
+TEST_CASE("a model of a billion layers is refused before it is built", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.sizes.layers = 1 << 30;
+  CHECK_THAT(text_of(row), Contains("refused: layers is 1073741824; allowed: up to 4096"));
+}
+
+TEST_CASE("degrees of a billion share no model", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.degrees.tensor = row.degrees.pipeline = row.degrees.context = 1 << 30;
+  CHECK_THAT(text_of(row), Contains("refused: its degrees, 1237940039285380274899124224 in all, do not divide 16"));
+  row.devices = row.nodes = row.devices_per_node = 0;
+  CHECK_THAT(text_of(row), Contains("refused: "));
+}
+
+TEST_CASE("a metric has the names that tables give it", "[validate][truth]") {
+  CHECK(usual_metric("MFU") == "mfu_percent");
+  CHECK(usual_metric("step_time") == "iteration_seconds");
+  CHECK(usual_metric("tokens_per_second_per_gpu") == "tokens_per_gpu_second");
+  CHECK(usual_metric("epochs_of_glory") == "epochs_of_glory");
+}
+
+TEST_CASE("a unit may be spelled in any usual way", "[validate][truth]") {
+  const Where here{"table.csv", 2, 3};
+  const auto scale = [&](const char* metric, const std::string& unit) {
+    const TruthMetric* known = find_truth_metric(metric, unit);
+    REQUIRE(known != nullptr);
+    return scale_of(*known, unit, here);
+  };
+  for (const char* unit : {"TFLOPs/s/GPU", "TFLOPS", "TFLOP/s per GPU", "tflops/device"}) {
+    CAPTURE(unit);
+    CHECK(scale("tflops_per_gpu", unit) == near(1e12));
+  }
+  for (const char* unit : {"tok/s/GPU", "tokens/sec/gpu", "tokens per second per GPU", "token/s"}) {
+    CAPTURE(unit);
+    CHECK(scale("tokens_per_gpu_second", unit) == near(1));
+  }
+  CHECK(scale("iteration_seconds", "seconds") == near(1));
+  CHECK(scale("mfu_percent", "percent") == near(0.01));
+  CHECK(scale("mfu_percent", "fraction") == near(1));
+  CHECK(scale("peak_memory", "GiB per GPU") == near(1024.0 * 1024 * 1024));
+  CHECK_THAT(error_of([&] { scale("peak_memory", "stones"); }),
+             Contains("table.csv:2:3: ") && Contains("allowed: GiB"));
+}
+
+} // namespace
+} // namespace stagecraft::test
