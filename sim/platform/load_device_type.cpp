@@ -145,6 +145,9 @@ void read_power(const yaml::Node& node, DeviceType& type) {
   if (const yaml::Node* clocks = map.find("clocks")) {
     type.clocks = read_clocks(*clocks, type);
   }
+  for (const yaml::Node* model : map.list("calibrated_on")) {
+    type.power_calibrated_on.push_back(yaml::scalar(*model, "calibrated_on"));
+  }
   map.finish();
 }
 

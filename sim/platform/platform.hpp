@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -54,13 +55,16 @@ struct DeviceType {
   Watts idle, busy;
   std::optional<Watts> waiting; ///< in a job but blocked, as by a kernel that spins for data; see waiting_power()
   std::optional<Clocks> clocks; ///< what it draws at lower clocks, where its file states it; usual_clocks() otherwise
+  std::vector<std::string> power_calibrated_on; ///< models to whose measured runs `idle` and `clocks` were fitted
   Price price;
   BesideExchange beside_exchange;
   /// What was fitted to measurements, if anything. Copies of a type share it, and compare equal only then.
   std::shared_ptr<const KernelFits> fits;
 
-  /// What a blocked device draws: as given, or by the rule idle + kWaitingShare (busy - idle).
-  Watts waiting_power() const { return waiting.value_or(idle + kWaitingShare * (busy - idle)); }
+  /// What large products draw: `busy`, or what the highest clock draws where the board's limit is never reached.
+  Watts busy_power() const { return clocks ? std::min(busy, std::max(idle, clocks->full)) : busy; }
+  /// What a blocked device draws: as given, or by the rule idle + kWaitingShare (busy_power() - idle).
+  Watts waiting_power() const { return waiting.value_or(idle + kWaitingShare * (busy_power() - idle)); }
 
   std::optional<FlopsPerSecond> rate(KernelKind kind, Precision precision) const {
     return rates[static_cast<std::size_t>(kind)][static_cast<std::size_t>(precision)];

@@ -16,7 +16,7 @@ struct Crossing {
 // A limited link that legs cross.
 struct Crossed {
   LinkId link;
-  double bandwidth; // B/s
+  double bandwidth;                // B/s
   std::vector<Crossing> crossings; // by leg, ascending
 };
 

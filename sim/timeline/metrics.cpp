@@ -90,7 +90,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   double busy = 0;
   double exposed = 0;
   double stall = 0;
-  double late = 0;
+  double at_rest = 0;
   // The gap before the first task counts too, from the last task of the iteration before.
   double free = iteration > 0 ? timeline.finish[base - graph.tasks() + program.back()] : 0;
   for (const TaskId task : program) {
@@ -103,7 +103,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
     }
     free = finish[task];
     busy += free - start[task];
-    late += work.host_late * (free - start[task]);
+    at_rest += work.at_rest * (1 - work.exchanging) * (free - start[task]);
     level += work.acquire.value;
     if (level > peak) {
       peak = level;
@@ -112,7 +112,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
     level -= work.release.value;
   }
   metrics.busy[device] += Seconds{busy / timeline.window};
-  metrics.late[device] += Seconds{late / timeline.window};
+  metrics.at_rest[device] += Seconds{at_rest / timeline.window};
   metrics.exposed[device] += Seconds{exposed / timeline.window};
   metrics.stall[device] += Seconds{stall / timeline.window};
   if (const Bytes held = graph.held(device, Bytes{peak}); held > metrics.peak_memory[device]) {
@@ -221,7 +221,7 @@ void add_energy_and_cost(const TaskGraph& graph, const Platform& platform, Metri
     metrics.energy.devices_idle += type.idle * metrics.iteration;
     const Seconds blocked = std::max(Seconds{0}, metrics.waiting[i] - metrics.stall[i]); // no kernel waits for a loader
     metrics.energy.devices_waiting += (type.waiting_power() - type.idle) * blocked;
-    metrics.energy.devices_dynamic += (type.busy - type.idle) * (metrics.busy[i] - metrics.late[i]);
+    metrics.energy.devices_dynamic += (type.busy_power() - type.idle) * (metrics.busy[i] - metrics.at_rest[i]);
     add_cost(type.price, metrics);
     node_used[platform.devices[devices[i]].node] = 1;
   }
@@ -286,7 +286,7 @@ void unfold(const TaskGraph& graph, Metrics& metrics) {
     return;
   }
   for (std::vector<Seconds>* figures :
-       {&metrics.busy, &metrics.late, &metrics.waiting, &metrics.tail, &metrics.exposed, &metrics.stall}) {
+       {&metrics.busy, &metrics.at_rest, &metrics.waiting, &metrics.tail, &metrics.exposed, &metrics.stall}) {
     unfold(graph, *figures);
   }
   unfold(graph, metrics.peak_memory);
@@ -304,7 +304,7 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   metrics.iteration = Seconds{length_of_window(graph, timeline) / timeline.window};
   const std::size_t base = static_cast<std::size_t>(last_iteration) * graph.tasks();
   metrics.busy.resize(graph.devices.size());
-  metrics.late.resize(graph.devices.size());
+  metrics.at_rest.resize(graph.devices.size());
   metrics.exposed.resize(graph.devices.size());
   metrics.stall.resize(graph.devices.size());
   metrics.peak_memory.resize(graph.devices.size());

@@ -26,7 +26,7 @@ struct Metrics {
   Seconds iteration;            ///< period of the steady state
   Seconds makespan;             ///< one iteration alone, from an empty pipeline
   std::vector<Seconds> busy;    ///< per device: F, B, W, R and optimiser steps of an iteration
-  std::vector<Seconds> late;    ///< per device: the part of `busy` in which its host has launched no kernel yet
+  std::vector<Seconds> at_rest; ///< per device: the part of `busy` in which it draws idle power, as good as
   std::vector<Seconds> waiting; ///< per device: iteration - busy
   std::vector<Seconds> tail;    ///< per device: from its last task to the end of the iteration; a part of waiting
   std::vector<Seconds> exposed; ///< per device: waiting for data that is being sent

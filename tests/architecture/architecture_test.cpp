@@ -113,6 +113,7 @@ const std::map<std::string, Folders>& package_table() {
        {"base/format", "workload/import", "result", "report", "report/page", "plan_format", "sweep/store", "sweep/run",
         "validate", "validate/truth", "analysis", "foreign", "app/common", "app/run", "app/command"}},
       {"sqlite3.h", {"sweep/store"}},
+      {"gperftools", {"base/system"}}, // the allocator of programs
   };
   return kTable;
 }

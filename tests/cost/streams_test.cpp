@@ -3,6 +3,8 @@
 #include <cmath>
 #include <random>
 
+#include "sim/base/improves.hpp"
+#include "sim/cost/kernel_power.hpp"
 #include "sim/cost/streams.hpp"
 #include "tests/catch.hpp"
 
@@ -90,6 +92,26 @@ TEST_CASE("a kernel's shares are its demand over what the device can do", "[cost
   CHECK(kernel.bandwidth == near(0.125));
   const StreamKernel unknown = kernel_of({.kernels = 1}, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
   CHECK(unknown.compute == 1); // assumed to fill the device
+}
+
+// As above, 200 FLOP and 20 B in 4.5 s: of 4 s of work a part of 0.5 + 0.7 * 0.125 draws full power.
+TEST_CASE("a kernel draws power by what it does, and rests for the remainder of its time", "[cost][energy]") {
+  DeviceType type;
+  type.rates[static_cast<std::size_t>(KernelKind::matmul)].fill(FlopsPerSecond{100});
+  type.memory_bandwidth = BytesPerSecond{40};
+  type.launch_overhead = Seconds{0.5};
+  const auto rest = [&](const Pass& pass, double seconds) {
+    return at_rest(pass, KernelKind::matmul, type, 2, Precision::fp32, Seconds{seconds}).value;
+  };
+  const Pass both{.flops = Flops{100}, .moved_elements = 2, .moved_parameters = 1, .kernels = 1};
+  CHECK(rest(both, 4.5) == near(4.5 - 4 * (0.5 + kMemoryPower * 0.125)));
+  // However long it takes, what it draws beyond idle is the same energy; at full rate it rests while it is launched.
+  CHECK(10 - rest(both, 10) == near(4.5 - rest(both, 4.5)));
+  CHECK(rest(both, 2.5) == near(0.5));
+  // 400 elements of 4 B, and nothing else: 40 s of the memory's time.
+  CHECK(rest({.moved_elements = 200, .kernels = 1}, 40.5) == near(40.5 - 40 * kMemoryPower));
+  CHECK(rest({.kernels = 1}, 4.5) == 0); // nothing is known of it
+  CHECK(rest(both, kInfinity) == 0);     // a type without the kernel
 }
 
 TEST_CASE("nothing is faster than the longest path or the work of a resource, nor slower than one by one",

@@ -39,8 +39,8 @@ TEST_CASE("flows share only if a link cannot carry them at once", "[replay][shar
   CHECK(apart({10}, {first, {0, {{0}}}, {100, {{0}}, 0, 10}}));
 }
 
-// Two flows from machine a over its own links 0 and 1 and its NIC 2, one from machine b over 3 and its NIC 4, to a common
-// sink 5.
+// Two flows from machine a over its own links 0 and 1 and its NIC 2, one from machine b over 3 and its NIC 4, to a
+// common sink 5.
 TEST_CASE("a link that is full only where another is does not bind", "[replay][sharing]") {
   const auto binding = [](const std::vector<double>& bandwidths, std::vector<std::vector<LinkId>> ways) {
     const Platform platform = test::links_of(bandwidths);

@@ -136,8 +136,8 @@ TEST_CASE("mcmc uses the replay that it is given, within its budget", "[plan][mc
   CHECK(plan.objective->value.value == 1);
 }
 
-// Two operators on two devices, and a replay that lets only plans of some number of stages run: one, as data parallelism
-// has it; two, as equal stages; or three, as none.
+// Two operators on two devices, and a replay that lets only plans of some number of stages run: one, as data
+// parallelism has it; two, as equal stages; or three, as none.
 TEST_CASE("where any plan will do, a search ends at the first that runs, and finds one wherever it does otherwise",
           "[plan][mcmc][random]") {
   test::Toy toy;

@@ -129,11 +129,11 @@ TEST_CASE("a device that waits draws its waiting power", "[timeline][metrics][en
 TEST_CASE("a device whose host is late computes nothing, and draws idle power", "[timeline][metrics][energy]") {
   Example run;
   for (Work& work : run.graph.works) {
-    work.host_late = work.kind == TaskKind::forward ? 0.25 : work.kind == TaskKind::optimizer ? 0.5 : 0;
+    work.at_rest = work.kind == TaskKind::forward ? 0.25 : work.kind == TaskKind::optimizer ? 0.5 : 0;
   }
   const Metrics metrics = measure(run.graph, run.timeline, run.platform);
-  CHECK(metrics.late[0].value == near(0.25 * 2 + 0.5 * 0.5));
-  CHECK(metrics.late[1].value == near(0.25 * 4 + 0.5 * 0.5));
+  CHECK(metrics.at_rest[0].value == near(0.25 * 2 + 0.5 * 0.5));
+  CHECK(metrics.at_rest[1].value == near(0.25 * 4 + 0.5 * 0.5));
   CHECK(metrics.busy[0].value == near(6.5));
   CHECK(metrics.energy.devices_dynamic.value == near(100 * (17 - 0.75 - 1.25)));
 }

@@ -274,7 +274,10 @@ TEST_CASE("a row without sizes is the shipped workload of its name", "[validate]
   constexpr double kImages = 1281167;
   CHECK(d.measured == near(3600 / (kImages / 64)));
   CHECK(f.metric == "mean_device_watts");
-  CHECK(f.predicted == near(250).epsilon(1e-3)); // one device that computes all the time
+  // One device that computes all the time: convolutions at 244 W, the most that it draws, and kernels that its memory
+  // bounds at 0.7 of what is above 39 W.
+  CHECK(f.predicted > 39 + 0.7 * (244 - 39));
+  CHECK(f.predicted < 244);
   REQUIRE(validation.skipped.size() == 2);
   CHECK_THAT(validation.skipped[0].why, Contains("does not state layers"));
   CHECK_THAT(validation.skipped[1].why, Contains("how many samples an epoch of its data set has is not known"));
@@ -323,6 +326,17 @@ TEST_CASE("runs that clocks under a cap rest on are no test of them", "[validate
   CHECK(validation.calibration[0].case_name == "b");
 }
 
+TEST_CASE("power that a device's constants rest on is not scored", "[validate][truth]") {
+  const Validation validation =
+      validated("case,model,gpu,num_gpus,global_batch,precision,metric,unit,value,note\n"
+                "a,shufflenetv2-cifar100,v100,1,1024,fp32,average_power,W,195,power_limit_W=250\n"
+                "b,resnet50,v100,1,64,fp32,average_power,W,223,power_limit_W=250\n");
+  REQUIRE(validation.rows.size() == 1);
+  CHECK(validation.rows[0].case_name == "b");
+  REQUIRE(validation.calibration.size() == 1);
+  CHECK(validation.calibration[0].case_name == "a");
+}
+
 TEST_CASE("a device under a power limit is slower and draws no more", "[validate][truth]") {
   const auto rows = validated("case,model,gpu,num_gpus,global_batch,precision,metric,unit,value,note\n"
                               "a,resnet50,v100,1,64,fp32,iteration_seconds,s,0.2,\n"
@@ -333,7 +347,8 @@ TEST_CASE("a device under a power limit is slower and draws no more", "[validate
   REQUIRE(rows.size() == 4);
   CHECK(rows[1].predicted == rows[0].predicted); // its own limit
   CHECK(rows[2].predicted > 1.3 * rows[0].predicted);
-  CHECK(rows[3].predicted == near(100).epsilon(1e-3));
+  CHECK(rows[3].predicted > 39 + 0.7 * (100 - 39)); // as kernels that its memory bounds
+  CHECK(rows[3].predicted < 100);
 }
 
 TEST_CASE("malformed rows are located errors", "[validate][truth]") {

@@ -1,5 +1,5 @@
-// Large arrays on huge pages, where the system allows it: tasks that follow each other in time lie far apart in them, so
-// that each step of a large replay would look up another page. Part of every program, not of a library:
+// Large arrays on huge pages, where the system allows it: tasks that follow each other in time lie far apart in them,
+// so that each step of a large replay would look up another page. Part of every program, not of a library:
 // docs/decisions/0011-an-allocator.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <gperftools/malloc_extension.h>

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/base/improves.hpp"
+#include "sim/cost/kernel_power.hpp"
 #include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/stage_cost/host_launches.hpp"
 #include "sim/plan/stage_cost/slowest_times.hpp"
@@ -202,9 +204,32 @@ Seconds exchanged_after(const RankShare& part, const AxisGroups& groups, double 
 
 Seconds sum_of(const std::vector<Seconds>& times) { return std::accumulate(times.begin(), times.end(), Seconds{0}); }
 
-// Passes take no less than the host that launches their kernels lets them.
-HostLate bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split, const AxisGroups& groups,
-                       double share, std::vector<OperatorTime>& times) {
+// What kernels of these times leave idle of the slowest of the types: the others only leave more.
+RestOfPasses kernels_at_rest(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                             const std::vector<int>& types, double share, const std::vector<OperatorTime>& times) {
+  RestOfPasses least{Seconds{kInfinity}, Seconds{kInfinity}};
+  for (const int type : types) {
+    RestOfPasses sum;
+    for (std::size_t at = 0; at < times.size(); ++at) {
+      const Operator& op = problem.model.operators[stage.operators[at]];
+      const Shard& shard = split.operators[at].shard;
+      const auto of = [&](const Pass& pass, Seconds time) {
+        return at_rest(pass_of_shard(pass, shard), op.kind, problem.platform.types[type], problem.samples * share,
+                       problem.training.precision, time, op.products);
+      };
+      sum.forward += of(op.forward, times[at].forward);
+      sum.backward +=
+          of(op.backward_input, times[at].backward_input) + of(op.backward_weight, times[at].backward_weight);
+    }
+    least = {std::min(least.forward, sum.forward), std::min(least.backward, sum.backward)};
+  }
+  return least;
+}
+
+// Passes take no less than the host that launches their kernels lets them; where it is late, the device rests. Returns
+// by how much it has launched a backward before the device has computed it.
+Seconds bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split, const AxisGroups& groups,
+                      double share, std::vector<OperatorTime>& times, RestOfPasses& rest) {
   if (problem.training.launches.each.value == 0) {
     return {};
   }
@@ -228,9 +253,9 @@ HostLate bound_by_host(const Problem& problem, const Stage& stage, const TensorS
   for (std::size_t at = 0; at < times.size(); ++at) {
     times[at] = {forward[at], times[at].backward_input * of_backward, times[at].backward_weight * of_backward};
   }
-  return {.forward = sum_of(forward) - alone,
-          .backward = backward * (of_backward - 1),
-          .ahead = std::max(Seconds{0}, backward - launching)};
+  rest.forward += sum_of(forward) - alone;
+  rest.backward += backward * (of_backward - 1);
+  return std::max(Seconds{0}, backward - launching);
 }
 
 std::vector<Exchange> without_weight(std::vector<Exchange> exchanges) {
@@ -281,10 +306,16 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
       time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
     }
   }
-  const HostLate late = bound_by_host(problem, stage, split, groups, share, times);
-  const Group& group = groups.along(Axis::tensor);
   GroupPasses passes;
-  passes.late = late;
+  RestOfPasses rest = kernels_at_rest(problem, stage, split, types, share, times);
+  passes.ahead = bound_by_host(problem, stage, split, groups, share, times, rest);
+  Seconds computed_forward, computed_backward;
+  for (const OperatorTime& time : times) {
+    computed_forward += time.forward;
+    computed_backward += time.backward_input + time.backward_weight;
+  }
+  passes.rest = rest.parts_of(computed_forward, computed_backward);
+  const Group& group = groups.along(Axis::tensor);
   PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);
   OperatorSeconds& of = passes.of_operators;
   for (std::size_t at = 0; at < times.size(); ++at) {

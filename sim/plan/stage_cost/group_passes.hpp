@@ -87,7 +87,8 @@ struct GroupPasses {
   GroupPass recompute;      ///< forward again, of the operators that are recomputed
   GroupPass terms;          ///< once an iteration: gradients are added up of which each device has a term
   OperatorSeconds of_operators;
-  HostLate late;
+  AtRest rest;
+  Seconds ahead; ///< by how much the host has launched a backward before the device has computed it
 };
 
 /// How long a forward of an operator takes, with what the groups exchange for it.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -16,11 +17,21 @@ struct PassLaunches {
   Seconds backward() const { return backward_input + backward_weight; }
 };
 
-/// The parts of a replica's times in which its device computes nothing, since its host has not launched the next
-/// kernel.
-struct HostLate {
-  Seconds forward, backward, step;
-  Seconds ahead; ///< by how much the host has launched a backward before the device has computed it
+/// Of what a replica's device computes, without exchanges, the parts in which it draws idle power, as good as: its host
+/// has not launched the next kernel, or kernels leave it partly idle (at_rest() in sim/cost/kernel_power.hpp).
+struct AtRest {
+  double forward = 0, backward = 0, step = 0;
+};
+
+/// The same in seconds, and what they are parts of.
+struct RestOfPasses {
+  Seconds forward, backward;
+
+  /// 0 where nothing is computed.
+  AtRest parts_of(Seconds all_forward, Seconds all_backward) const {
+    const auto part = [](Seconds rest, Seconds all) { return all.value > 0 ? std::min(1.0, rest / all) : 0; };
+    return {.forward = part(forward, all_forward), .backward = part(backward, all_backward)};
+  }
 };
 
 /// Of operators of the model. `shards`: what a rank has of each; empty: all of each.

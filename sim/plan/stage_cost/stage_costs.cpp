@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "sim/base/improves.hpp"
+#include "sim/cost/kernel_power.hpp"
 #include "sim/plan/stage_cost/expert_loads.hpp"
 #include "sim/plan/stage_cost/kept_bytes.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
@@ -35,7 +36,8 @@ struct Sums {
   double again = 0;                                    // forward time of recomputed operators
   double deferred = 0;                                 // of `weight`, until after all backwards
   std::shared_ptr<const GroupPasses> passes = nullptr; // where a group takes these times
-  HostLate late{};
+  AtRest rest{};
+  Seconds ahead{}; // by how much the host has launched a backward before the device has computed it
 };
 
 // Seconds saved by computing both gradients at once; exactly 0 if they run one after the other.
@@ -47,9 +49,10 @@ double backward_overlap(const StreamTimes& times) {
 // Times of a share of the micro-batch on the streams of one device.
 Sums stage_times(const Problem& problem, const Stage& stage, const TensorSplit& split, int type, double share) {
   const int streams = stage.streams > 0 ? stage.streams : problem.training.streams;
-  const StreamTimes times = stream_times(problem, stage.operators, type, share, streams);
+  const StreamTimes times = stream_times(problem, stage.operators, type, share, streams, StreamFigures::with_rest);
   Sums sums{times.forward, times.backward_input, times.backward_weight, backward_overlap(times)};
-  sums.late = times.late;
+  sums.rest = times.rest;
+  sums.ahead = times.ahead;
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
     if (split.operators[at].deferred) {
       const auto time = problem.cost.time(stage.operators[at], problem.platform.types[static_cast<std::size_t>(type)],
@@ -75,7 +78,8 @@ Sums group_times(const std::shared_ptr<const GroupPasses>& passes) {
           .again = passes->recompute.seconds.value,
           .deferred = passes->deferred.value,
           .passes = passes,
-          .late = passes->late};
+          .rest = passes->rest,
+          .ahead = passes->ahead};
 }
 
 // What falls to a replica of each operator, to an equal share, where replicas that share tokens or experts have unlike
@@ -630,8 +634,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
       const DeviceType& type = problem.platform.type_of(device);
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
       const Seconds stepping = optimizer_time(problem.training, steps, type);
-      HostLate late = times.late;
-      late.step = std::max(Seconds{0}, launching - late.ahead - stepping) + step_overhead(problem, stage);
+      const Seconds late = std::max(Seconds{0}, launching - times.ahead - stepping) + step_overhead(problem, stage);
+      AtRest rest = times.rest;
+      rest.step = (late + stepping).value > 0 ? (late + (1 - kMemoryPower) * stepping) / (late + stepping) : 0;
       cost.replicas.push_back(
           {.device = device,
            .share = share,
@@ -642,9 +647,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
            .deferred = Seconds{times.deferred},
            .recompute = Seconds{times.again},
            .norm = clipping.norm,
-           .optimizer = stepping + late.step + terms + clipping.scale + weight_cast_time(problem, stage, split, type),
+           .optimizer = stepping + late + terms + clipping.scale + weight_cast_time(problem, stage, split, type),
            .prediction = prediction_time(problem.training, held.parameters, type),
-           .late = late,
+           .rest = rest,
            .memory = memory,
            .host = figures == Figures::all ? host_of(problem, device, steps, sharers, by_unit) : nullptr});
     }

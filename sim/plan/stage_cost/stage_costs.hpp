@@ -52,7 +52,7 @@ struct ReplicaCost {
   Seconds norm;      ///< per step: of its gradients, by which they are clipped; 0: they are not
   Seconds optimizer; ///< per step; with adding up what each device of the group has a term of, and with clipping
   Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
-  HostLate late;      ///< parts of `forward`, `backward()` and `optimizer`
+  AtRest rest;
   StageMemory memory;
   std::shared_ptr<const HostCost> host = nullptr; ///< null: its host steps nothing and gets nothing
 

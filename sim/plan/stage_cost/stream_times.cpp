@@ -6,6 +6,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/cost/alike_times.hpp"
+#include "sim/cost/kernel_power.hpp"
 #include "sim/cost/streams.hpp"
 #include "sim/plan/stage_cost/host_launches.hpp"
 
@@ -37,6 +38,21 @@ public:
         samples_(problem.samples * share), times_(operator_times(problem, operators, type, share)) {}
 
   const std::vector<OperatorTime>& times() const { return times_; }
+
+  // On one stream.
+  RestOfPasses rest() const {
+    RestOfPasses sum;
+    for (std::size_t at = 0; at < operators_.size(); ++at) {
+      const Operator& op = problem_.model.operators[operators_[at]];
+      const auto of = [&](const Pass& pass, Seconds time) {
+        return at_rest(pass, op.kind, type_, samples_, problem_.training.precision, time, op.products);
+      };
+      sum.forward += of(op.forward, times_[at].forward);
+      sum.backward +=
+          of(op.backward_input, times_[at].backward_input) + of(op.backward_weight, times_[at].backward_weight);
+    }
+    return sum;
+  }
 
   KernelGraph forward() const {
     KernelGraph graph;
@@ -130,23 +146,24 @@ double seconds_side_by_side(const Problem& problem, const StagePart& forward, co
 
 namespace {
 
-// No pass takes less than launching its kernels, which take `forward` alone.
-void bound_by_host(const Problem& problem, std::span<const OperatorId> operators, double forward, StreamTimes& times) {
-  if (problem.training.launches.each.value == 0) {
-    return;
+// No pass takes less than launching its kernels, which take `forward` alone and of that rest as long as `rest` says.
+void bound_by_host(const Problem& problem, std::span<const OperatorId> operators, double forward, RestOfPasses rest,
+                   StreamTimes& times) {
+  if (problem.training.launches.each.value > 0) {
+    const PassLaunches launches = launches_of(problem, operators);
+    times.forward = std::max(times.forward, launches.forward.value);
+    times.ahead = Seconds{std::max(0.0, times.backward - launches.backward().value)};
+    rest.forward += Seconds{times.forward - forward};
+    const double backward = std::max(times.backward, launches.backward().value);
+    if (backward > times.backward) {
+      rest.backward += Seconds{backward - times.backward};
+      const double factor = times.backward > 0 ? backward / times.backward : 0;
+      times.backward_input = factor > 0 ? times.backward_input * factor : launches.backward_input.value;
+      times.backward_weight = factor > 0 ? times.backward_weight * factor : launches.backward_weight.value;
+      times.backward = backward;
+    }
   }
-  const PassLaunches launches = launches_of(problem, operators);
-  times.forward = std::max(times.forward, launches.forward.value);
-  times.late = {.forward = Seconds{times.forward - forward},
-                .backward = Seconds{std::max(0.0, launches.backward().value - times.backward)},
-                .ahead = Seconds{std::max(0.0, times.backward - launches.backward().value)}};
-  const double backward = std::max(times.backward, launches.backward().value);
-  if (backward > times.backward) {
-    const double factor = times.backward > 0 ? backward / times.backward : 0;
-    times.backward_input = factor > 0 ? times.backward_input * factor : launches.backward_input.value;
-    times.backward_weight = factor > 0 ? times.backward_weight * factor : launches.backward_weight.value;
-    times.backward = backward;
-  }
+  times.rest = rest.parts_of(Seconds{times.forward}, Seconds{times.backward});
 }
 
 // Of kernels one after another.
@@ -163,7 +180,7 @@ double forward_in_order(const Problem& problem, std::span<const OperatorId> oper
 } // namespace
 
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
-                         int streams) {
+                         int streams, StreamFigures figures) {
   const StageKernels kernels(problem, operators, type, share);
   StreamTimes sums;
   for (const OperatorTime& time : kernels.times()) {
@@ -175,16 +192,24 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
   if (streams <= 1 || sums.forward + sums.backward == kInfinity) {
     const double alone = sums.forward;
     sums.forward = forward_in_order(problem, operators, kernels.times());
-    bound_by_host(problem, operators, alone, sums);
+    bound_by_host(problem, operators, alone, figures == StreamFigures::with_rest ? kernels.rest() : RestOfPasses{},
+                  sums);
     return sums;
   }
+  const double forward_alone = sums.forward, backward_alone = sums.backward;
   const double launch = problem.platform.types[type].launch_overhead.value;
   sums.forward = best_seconds(kernels.forward(), streams, launch);
   sums.backward_input = best_seconds(kernels.backward(true, false), streams, launch);
   sums.backward_weight = best_seconds(kernels.backward(false, true), streams, launch);
   sums.backward =
       std::min(sums.backward_input + sums.backward_weight, best_seconds(kernels.backward(true, true), streams, launch));
-  bound_by_host(problem, operators, sums.forward, sums);
+  RestOfPasses rest;
+  if (figures == StreamFigures::with_rest) { // kernels side by side draw as much energy as one after another
+    const RestOfPasses in_order = kernels.rest();
+    rest = {std::max(Seconds{0}, in_order.forward - Seconds{forward_alone - sums.forward}),
+            std::max(Seconds{0}, in_order.backward - Seconds{backward_alone - sums.backward})};
+  }
+  bound_by_host(problem, operators, sums.forward, rest, sums);
   return sums;
 }
 

@@ -14,13 +14,17 @@ struct StreamTimes {
   double forward = 0;
   double backward_input = 0, backward_weight = 0; ///< each alone
   double backward = 0;                            ///< both at once: weight gradients run beside input gradients
-  HostLate late;                                  ///< `backward` of both at once
+  AtRest rest;                                    ///< `backward` of both at once; not the step's
+  Seconds ahead; ///< by how much the host has launched a backward before the device has computed it
 };
+
+/// What is asked for: planners need times alone.
+enum class StreamFigures { times, with_rest };
 
 /// Times of a stage's operators (ascending) on a device type, for a share of the micro-batch. With one stream, kernels
 /// run one after another in the order of the graph.
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
-                         int streams);
+                         int streams, StreamFigures figures = StreamFigures::times);
 
 /// Seconds of a forward of one stage beside a backward of another, or of the same one for another micro-batch, on one
 /// device: kernels of both share its streams. With one stream they follow one another. `with_weight`: the backward has

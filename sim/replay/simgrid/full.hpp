@@ -282,7 +282,7 @@ private:
   const sg::Engine& engine_;
   const TaskGraph& graph_;
   int iterations_;
-  std::span<const double> computing_; // [executed]: seconds of computations; empty: those of works
+  std::span<const double> computing_;      // [executed]: seconds of computations; empty: those of works
   std::vector<sg::Host*> hosts_;           // [device]
   const std::vector<Network::Ends>& ends_; // [leg]
   double begin_;

@@ -93,9 +93,8 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, std::span<const S
       move_clock_to(engine, start);
     }
     const std::span<double> own = put.subspan(at, doubles_of(request));
-    const double end = computes
-                           ? run_phase(FullPhase(engine, network, request, number), finished, own)
-                           : run_phase(FlowPhase(engine, network, request, number), finished, own);
+    const double end = computes ? run_phase(FullPhase(engine, network, request, number), finished, own)
+                                : run_phase(FlowPhase(engine, network, request, number), finished, own);
     if (!begins_there && end >= 2 * start) {
       return number;
     }

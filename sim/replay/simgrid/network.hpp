@@ -22,8 +22,8 @@ namespace sg = simgrid::s4u;
 
 inline double clock_now() { return sg::Engine::get_clock(); }
 
-// The links of all graphs of a batch, and one sending host per distinct way; on the way of a flow are the links that may
-// bind it, of a graph that SimGrid runs as a whole (`computes`) all. A star zone takes any list of links as a
+// The links of all graphs of a batch, and one sending host per distinct way; on the way of a flow are the links that
+// may bind it, of a graph that SimGrid runs as a whole (`computes`) all. A star zone takes any list of links as a
 // host's route out, so every topology fits, and nothing grows with the pairs of devices. It drops a link that stands in
 // the list again, so a coupled flow that crosses a link several times has a zone of two hosts for itself. Graphs of
 // several platforms share the links of equal numbers, which take the bandwidths of a platform before its graph runs.
@@ -155,7 +155,7 @@ private:
   sg::Host* sink_ = nullptr;
   std::vector<sg::Link*> links_;
   std::map<std::vector<LinkId>, Ends> ends_of_way_;
-  std::vector<std::vector<Ends>> ends_; // [request][leg of the graph]
+  std::vector<std::vector<Ends>> ends_;           // [request][leg of the graph]
   std::vector<std::vector<sg::Host*>> computers_; // [request][device of the graph]
 };
 

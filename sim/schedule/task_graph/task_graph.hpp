@@ -34,7 +34,7 @@ struct Work {
   /// waiting for latencies; and the leg to its neighbour in the ring of its innermost group, among
   /// TaskGraph::group_legs; -1 where it exchanges nothing.
   double exchanging = 0, exchanging_latency = 0;
-  double host_late = 0;         ///< the part in which it computes nothing, since its host has launched nothing yet
+  double at_rest = 0; ///< of what it computes without exchanging, the part in which it draws idle power, as good as
   double exchanging_hidden = 0; ///< the part of it in which the group exchanges data and computes
   std::array<double, kPassAxes.size()> exchanging_parts{}; ///< of both, by axis; they add up to 1
   std::int32_t group_leg = -1;

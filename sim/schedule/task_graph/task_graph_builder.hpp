@@ -21,7 +21,7 @@
 namespace stagecraft {
 
 /// The part of a task's time in which its device waits for its host to launch kernels.
-double late_part(const ReplicaCost& cost, TaskKind kind);
+double part_at_rest(const ReplicaCost& cost, TaskKind kind);
 
 /// One graph, for make_task_graph(). Tasks are added in blocks, one task per micro-batch; edges are collected as runs
 /// and written last.

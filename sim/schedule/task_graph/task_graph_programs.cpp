@@ -167,7 +167,7 @@ void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
             .stage = stage,
             .to_stage = stage,
             .seconds = cost.optimizer,
-            .host_late = late_part(cost, TaskKind::optimizer)};
+            .at_rest = part_at_rest(cost, TaskKind::optimizer)};
   note_exchange(Pass::optimizer, replica, step);
   replica.optimizer = add(step, 1);
   set_ahead(replica.optimizer, steps_late() ? -1 : 0);
@@ -234,13 +234,15 @@ TaskId TaskGraphBuilder::first_of(const std::vector<TaskId>& group, TaskKind kin
 namespace {
 
 // A work whose fused pair takes a part of their time: what its group exchanges is hidden as far as that goes, and is no
-// task of its own.
+// task of its own. What it computes draws as much energy as before, so its device rests less.
 Work shorter_by(double part, Work work) {
+  const double drawing = (1 - work.at_rest) * (1 - work.exchanging);
   const double saved = std::min(1 - part, work.exchanging);
   const double left = work.exchanging > 0 ? (work.exchanging - saved) / work.exchanging : 0;
   work.exchanging = work.exchanging * left / part;
   work.exchanging_latency = work.exchanging_latency * left / part;
   work.exchanging_hidden = (work.exchanging_hidden + saved) / part;
+  work.at_rest = std::max(0.0, 1 - drawing / ((1 - work.exchanging) * part));
   work.seconds = work.seconds * part;
   work.pass = -1;
   return work;

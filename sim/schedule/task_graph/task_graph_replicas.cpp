@@ -154,11 +154,10 @@ void TaskGraphBuilder::note_exchange(std::optional<Pass> pass, const ReplicaTask
   }
 }
 
-double late_part(const ReplicaCost& cost, TaskKind kind) {
-  const auto part = [](Seconds late, Seconds whole) { return late.value > 0 ? std::min(1.0, late / whole) : 0; };
-  return kind == TaskKind::forward     ? part(cost.late.forward, cost.forward)
-         : kind == TaskKind::optimizer ? part(cost.late.step, cost.optimizer)
-                                       : part(cost.late.backward, cost.backward());
+double part_at_rest(const ReplicaCost& cost, TaskKind kind) {
+  return kind == TaskKind::forward     ? cost.rest.forward
+         : kind == TaskKind::optimizer ? cost.rest.step
+                                       : cost.rest.backward;
 }
 
 void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica) {
@@ -183,7 +182,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   const auto block = [&](TaskKind kind, Seconds seconds, std::optional<Pass> pass, Bytes acquire, Bytes release) {
     work.kind = kind;
     work.seconds = seconds;
-    work.host_late = late_part(cost, kind);
+    work.at_rest = part_at_rest(cost, kind);
     work.acquire = acquire;
     work.release = release;
     note_exchange(pass, replica, work);
@@ -205,7 +204,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   if (again) {
     work.kind = TaskKind::recompute;
     work.seconds = cost.recompute;
-    work.host_late = late_part(cost, TaskKind::forward);
+    work.at_rest = part_at_rest(cost, TaskKind::forward);
     work.acquire = cost.memory.workspace + cost.memory.passing_again;
     work.release = cost.memory.passing_again;
     note_exchange(Pass::recompute, replica, work);
