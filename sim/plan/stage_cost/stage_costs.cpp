@@ -581,15 +581,27 @@ void add_parts(const Problem& problem, const Stage& stage, const TensorSplit& sp
   }
 }
 
+// How a stage's tensors are divided. `deferred`: the product whose weights' gradients wait; -1: none.
+TensorSplit split_of(const Problem& problem, const Stage& stage, OperatorId deferred) {
+  const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axes(), largest_share(stage));
+  TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
+  const auto at = std::lower_bound(stage.operators.begin(), stage.operators.end(), deferred);
+  if (deferred >= 0 && at != stage.operators.end() && *at == deferred) {
+    split.operators[static_cast<std::size_t>(at - stage.operators.begin())].deferred = true;
+  }
+  return split;
+}
+
+// The part of an optimiser's step in which its device rests: while its host is late, and as its kernels move data
+// alone.
+double rest_of_step(Seconds late, Seconds stepping) {
+  return (late + stepping).value > 0 ? (late + (1 - kMemoryPower) * stepping) / (late + stepping) : 0;
+}
+
 // `sharers`: the plan's devices in each node. `fold`: whose costs are wanted; null: those of all replicas.
 StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers, Bytes incoming,
                      Bytes outgoing, Figures figures, const StageFold* fold, OperatorId deferred) {
-  const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axes(), largest_share(stage));
-  TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
-  if (const auto at = std::lower_bound(stage.operators.begin(), stage.operators.end(), deferred);
-      deferred >= 0 && at != stage.operators.end() && *at == deferred) {
-    split.operators[static_cast<std::size_t>(at - stage.operators.begin())].deferred = true;
-  }
+  const TensorSplit split = split_of(problem, stage, deferred);
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   const double each = parameter_bytes(problem.training).gradient;
@@ -635,8 +647,6 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
       const Seconds stepping = optimizer_time(problem.training, steps, type);
       const Seconds late = std::max(Seconds{0}, launching - times.ahead - stepping) + step_overhead(problem, stage);
-      AtRest rest = times.rest;
-      rest.step = (late + stepping).value > 0 ? (late + (1 - kMemoryPower) * stepping) / (late + stepping) : 0;
       cost.replicas.push_back(
           {.device = device,
            .share = share,
@@ -649,7 +659,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
            .norm = clipping.norm,
            .optimizer = stepping + late + terms + clipping.scale + weight_cast_time(problem, stage, split, type),
            .prediction = prediction_time(problem.training, held.parameters, type),
-           .rest = rest,
+           .rest = {times.rest.forward, times.rest.backward, rest_of_step(late, stepping)},
            .memory = memory,
            .host = figures == Figures::all ? host_of(problem, device, steps, sharers, by_unit) : nullptr});
     }

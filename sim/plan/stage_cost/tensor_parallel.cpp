@@ -277,7 +277,7 @@ private:
       return so_far;
     }
     const auto routing = routing_of(problem_, operators_[stage_.position[tensor.op]]);
-    const double each = static_cast<double>(tensor.dimensions.back().size());
+    const auto each = static_cast<double>(tensor.dimensions.back().size());
     const double tokens = elements_of(tensor.dimensions) / each * problem_.samples * axes_.expert_replicas();
     so_far.choices = Bytes{tokens * (routing ? routing->experts : each) * (bytes + 1)};
     so_far.kept = so_far.choices / axes_.experts.ranks;
