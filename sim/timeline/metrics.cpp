@@ -76,10 +76,20 @@ bool feeds(const Work& work) {
   return work.kind == TaskKind::read || work.kind == TaskKind::load || work.kind == TaskKind::copy;
 }
 
+// [work]: the part of its time in which its device draws idle power, as good as.
+std::vector<double> resting_parts(const TaskGraph& graph) {
+  std::vector<double> parts;
+  parts.reserve(graph.works.size());
+  for (const Work& work : graph.works) {
+    parts.push_back(work.at_rest * (1 - work.exchanging));
+  }
+  return parts;
+}
+
 // Adds one iteration's part of a device's busy, exposed and stalled time, along its program, and updates its peak
 // memory.
 void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, int iteration,
-                 const LastTransfers& last, Metrics& metrics) {
+                 const LastTransfers& last, const double* resting, Metrics& metrics) {
   const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
   const double* start = timeline.start.data() + base;
   const double* finish = timeline.finish.data() + base;
@@ -94,7 +104,8 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   // The gap before the first task counts too, from the last task of the iteration before.
   double free = iteration > 0 ? timeline.finish[base - graph.tasks() + program.back()] : 0;
   for (const TaskId task : program) {
-    const Work& work = graph.works[graph.work[task]];
+    const std::int32_t number = graph.work[task];
+    const Work& work = graph.works[number];
     if (work.goes_on) { // what its group exchanges before is a part of the same pass
       busy += start[task] - free;
     } else if (start[task] > free && last[task] >= 0) {
@@ -103,7 +114,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
     }
     free = finish[task];
     busy += free - start[task];
-    at_rest += work.at_rest * (1 - work.exchanging) * (free - start[task]);
+    at_rest += resting[number] * (free - start[task]);
     level += work.acquire.value;
     if (level > peak) {
       peak = level;
@@ -311,10 +322,11 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
     metrics.peak_task.push_back(graph.program_of(device).front());
   }
+  const std::vector<double> resting = resting_parts(graph);
   for (int iteration = before + 1; iteration <= last_iteration; ++iteration) {
     const LastTransfers last(graph, timeline, static_cast<std::size_t>(iteration) * graph.tasks());
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-      walk_device(graph, timeline, device, iteration, last, metrics);
+      walk_device(graph, timeline, device, iteration, last, resting.data(), metrics);
     }
   }
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
