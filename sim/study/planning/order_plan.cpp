@@ -19,14 +19,13 @@ std::optional<Infeasible> add_recompute(OrderedPlan& ordered, const RecomputeRul
   for (const Stage& stage : ordered.plan.stages) {
     recomputing.push_back(stage.recompute != Recompute::none ? 1 : 0);
   }
+  const auto is_recompute = [](const Action& action) { return action.kind == TaskKind::recompute; };
   bool given = false;
   for (const auto& order : ordered.schedule.orders) {
-    for (const Action& action : order) {
-      if (action.kind != TaskKind::recompute) {
-        continue;
-      }
-      if (recomputing[action.stage] == 0) {
-        return Infeasible{"the schedule recomputes stage " + std::to_string(action.stage) +
+    for (auto at = std::find_if(order.begin(), order.end(), is_recompute); at != order.end();
+         at = std::find_if(at + 1, order.end(), is_recompute)) {
+      if (recomputing[at->stage] == 0) {
+        return Infeasible{"the schedule recomputes stage " + std::to_string(at->stage) +
                           ", the plan does not; allowed: training.recompute, or recompute of the plan's stage"};
       }
       given = true;
