@@ -17,4 +17,13 @@ Seconds at_rest(const Pass& pass, KernelKind kind, const DeviceType& type, doubl
   return Seconds{time.value - kernel.work * std::min(1.0, kernel.compute + kMemoryPower * kernel.bandwidth)};
 }
 
+RestOfPasses rest_of(const Operator& op, const Shard& shard, const DeviceType& type, double samples,
+                     Precision precision, const OperatorTime& time) {
+  const auto of = [&](const Pass& pass, Seconds seconds) {
+    return at_rest(pass_of_shard(pass, shard), op.kind, type, samples, precision, seconds, op.products);
+  };
+  return {of(op.forward, time.forward),
+          of(op.backward_input, time.backward_input) + of(op.backward_weight, time.backward_weight)};
+}
+
 } // namespace stagecraft

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sim/cost/cost_model.hpp"
 #include "sim/cost/streams.hpp"
 
 namespace stagecraft {
@@ -14,5 +15,20 @@ inline constexpr double kMemoryPower = 0.7;
 /// model of energy"). 0 where the pass gives neither.
 Seconds at_rest(const Pass& pass, KernelKind kind, const DeviceType& type, double samples, Precision precision,
                 Seconds time, std::optional<Precision> products = std::nullopt);
+
+/// Seconds of forward and of both gradients at rest.
+struct RestOfPasses {
+  Seconds forward, backward;
+
+  RestOfPasses& operator+=(const RestOfPasses& other) {
+    forward += other.forward;
+    backward += other.backward;
+    return *this;
+  }
+};
+
+/// at_rest() of a device's part of an operator, one kernel after another.
+RestOfPasses rest_of(const Operator& op, const Shard& shard, const DeviceType& type, double samples,
+                     Precision precision, const OperatorTime& time);
 
 } // namespace stagecraft

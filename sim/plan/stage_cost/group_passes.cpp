@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "sim/base/improves.hpp"
-#include "sim/cost/kernel_power.hpp"
 #include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/stage_cost/host_launches.hpp"
 #include "sim/plan/stage_cost/slowest_times.hpp"
@@ -211,15 +210,8 @@ RestOfPasses kernels_at_rest(const Problem& problem, const Stage& stage, const T
   for (const int type : types) {
     RestOfPasses sum;
     for (std::size_t at = 0; at < times.size(); ++at) {
-      const Operator& op = problem.model.operators[stage.operators[at]];
-      const Shard& shard = split.operators[at].shard;
-      const auto of = [&](const Pass& pass, Seconds time) {
-        return at_rest(pass_of_shard(pass, shard), op.kind, problem.platform.types[type], problem.samples * share,
-                       problem.training.precision, time, op.products);
-      };
-      sum.forward += of(op.forward, times[at].forward);
-      sum.backward +=
-          of(op.backward_input, times[at].backward_input) + of(op.backward_weight, times[at].backward_weight);
+      sum += rest_of(problem.model.operators[stage.operators[at]], split.operators[at].shard,
+                     problem.platform.types[type], problem.samples * share, problem.training.precision, times[at]);
     }
     least = {std::min(least.forward, sum.forward), std::min(least.backward, sum.backward)};
   }
@@ -314,7 +306,7 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
     computed_forward += time.forward;
     computed_backward += time.backward_input + time.backward_weight;
   }
-  passes.rest = rest.parts_of(computed_forward, computed_backward);
+  passes.rest = parts_of(rest, computed_forward, computed_backward);
   const Group& group = groups.along(Axis::tensor);
   PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);
   OperatorSeconds& of = passes.of_operators;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/cost/kernel_power.hpp"
 #include "sim/plan/problem.hpp"
 
 namespace stagecraft {
@@ -23,16 +24,11 @@ struct AtRest {
   double forward = 0, backward = 0, step = 0;
 };
 
-/// The same in seconds, and what they are parts of.
-struct RestOfPasses {
-  Seconds forward, backward;
-
-  /// 0 where nothing is computed.
-  AtRest parts_of(Seconds all_forward, Seconds all_backward) const {
-    const auto part = [](Seconds rest, Seconds all) { return all.value > 0 ? std::min(1.0, rest / all) : 0; };
-    return {.forward = part(forward, all_forward), .backward = part(backward, all_backward)};
-  }
-};
+/// 0 where nothing is computed.
+inline AtRest parts_of(const RestOfPasses& rest, Seconds forward, Seconds backward) {
+  const auto part = [](Seconds of, Seconds all) { return all.value > 0 ? std::min(1.0, of / all) : 0; };
+  return {.forward = part(rest.forward, forward), .backward = part(rest.backward, backward)};
+}
 
 /// Of operators of the model. `shards`: what a rank has of each; empty: all of each.
 PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators,

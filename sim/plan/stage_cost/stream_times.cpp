@@ -6,7 +6,6 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/cost/alike_times.hpp"
-#include "sim/cost/kernel_power.hpp"
 #include "sim/cost/streams.hpp"
 #include "sim/plan/stage_cost/host_launches.hpp"
 
@@ -43,13 +42,8 @@ public:
   RestOfPasses rest() const {
     RestOfPasses sum;
     for (std::size_t at = 0; at < operators_.size(); ++at) {
-      const Operator& op = problem_.model.operators[operators_[at]];
-      const auto of = [&](const Pass& pass, Seconds time) {
-        return at_rest(pass, op.kind, type_, samples_, problem_.training.precision, time, op.products);
-      };
-      sum.forward += of(op.forward, times_[at].forward);
-      sum.backward +=
-          of(op.backward_input, times_[at].backward_input) + of(op.backward_weight, times_[at].backward_weight);
+      sum += rest_of(problem_.model.operators[operators_[at]], {}, type_, samples_, problem_.training.precision,
+                     times_[at]);
     }
     return sum;
   }
@@ -163,7 +157,7 @@ void bound_by_host(const Problem& problem, std::span<const OperatorId> operators
       times.backward = backward;
     }
   }
-  times.rest = rest.parts_of(Seconds{times.forward}, Seconds{times.backward});
+  times.rest = parts_of(rest, Seconds{times.forward}, Seconds{times.backward});
 }
 
 // Of kernels one after another.

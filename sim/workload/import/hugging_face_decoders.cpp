@@ -255,24 +255,11 @@ void read_pattern(Config& config, Decoder& d) {
 }
 
 void read_state_space(Config& config, Decoder& d) {
-  constexpr int kHeads = 128, kWidth = 64, kState = 128, kGroups = 8, kTaps = 4, kChunk = 256, kMostTaps = 256;
-  DecoderStateSpace& s = d.state_space;
-  s.heads = config.size("mamba_num_heads", kMostHeads, kHeads);
-  s.head_width = config.size("mamba_head_dim", kMostHeadWidth, kWidth);
-  s.state = config.size("ssm_state_size", kMostHeadWidth, kState);
-  s.groups = config.size("n_groups", s.heads, kGroups);
-  s.taps = config.size("conv_kernel", kMostTaps, kTaps);
-  s.chunk = config.size("chunk_size", kMostSequence, kChunk);
-  s.bias = config.flag("mamba_proj_bias", false);
-  s.convolution_bias = config.flag("use_conv_bias", true);
+  constexpr int kHeads = 128, kWidth = 64;
+  d.state_space.heads = config.size("mamba_num_heads", kMostHeads, kHeads);
+  d.state_space.head_width = config.size("mamba_head_dim", kMostHeadWidth, kWidth);
+  read_state_space(config, {"ssm_state_size", "mamba_proj_bias", "mamba_hidden_act"}, d.state_space);
   config.given("expand"); // what heads and their width make
-  if (const std::string activation = config.activation("mamba_hidden_act", "silu", false); activation != "silu") {
-    throw config.error("mamba_hidden_act", "is '" + activation + "'; allowed: silu");
-  }
-  if (s.heads % s.groups != 0) {
-    throw config.error("n_groups", std::to_string(s.groups) + " does not divide the " + std::to_string(s.heads) +
-                                       " heads of a state space; allowed: a divisor");
-  }
 }
 
 // Nemotron-H and what follows it (NVIDIA 2025): hybrids without positions, squared ReLU without a gate.

@@ -97,14 +97,14 @@ Written write_chatglm(Config& config, std::string_view /*architecture*/, const I
 
 // Mamba-2 (Dao and Gu 2024): nothing but state spaces, which have no positions and no longest sequence.
 Written write_mamba2(Config& config, std::string_view /*architecture*/, const ImportOptions& options) {
-  constexpr int kExpand = 2, kWidth = 64, kState = 128, kGroups = 8, kTaps = 4, kChunk = 256, kMostTaps = 256;
+  constexpr int kExpand = 2, kMostExpand = 256, kWidth = 64;
   Decoder d;
   d.layers.assign(static_cast<std::size_t>(config.size("num_hidden_layers", kMostLayers)),
                   {.part = DecoderPart::state_space});
   d.hidden = config.size("hidden_size", kMostHidden);
   DecoderStateSpace& s = d.state_space;
   s.head_width = config.size("head_dim", kMostHeadWidth, kWidth);
-  const int inner = config.size("expand", kMostTaps, kExpand) * d.hidden;
+  const int inner = config.size("expand", kMostExpand, kExpand) * d.hidden;
   if (inner % s.head_width != 0) {
     throw config.error("hidden_size", std::to_string(inner) + " features inside do not split into heads of " +
                                           std::to_string(s.head_width) + "; allowed: a multiple of head_dim");
@@ -115,19 +115,7 @@ Written write_mamba2(Config& config, std::string_view /*architecture*/, const Im
                                         " are not the " + std::to_string(inner) +
                                         " features inside; allowed: expand x hidden_size / head_dim");
   }
-  s.state = config.size("state_size", kMostHeadWidth, kState);
-  s.groups = config.size("n_groups", s.heads, kGroups);
-  s.taps = config.size("conv_kernel", kMostTaps, kTaps);
-  s.chunk = config.size("chunk_size", kMostSequence, kChunk);
-  s.bias = config.flag("use_bias", false);
-  s.convolution_bias = config.flag("use_conv_bias", true);
-  if (s.heads % s.groups != 0) {
-    throw config.error("n_groups", std::to_string(s.groups) + " does not divide the " + std::to_string(s.heads) +
-                                       " heads of a state space; allowed: a divisor");
-  }
-  if (const std::string activation = config.activation("hidden_act", "silu", false); activation != "silu") {
-    throw config.error("hidden_act", "is '" + activation + "'; allowed: silu");
-  }
+  read_state_space(config, {"state_size", "use_bias", "hidden_act"}, s);
   d.tied = config.flag("tie_word_embeddings", false);
   d.vocabulary = config.size("vocab_size", kMostVocabulary);
   for (const char* other : {"rms_norm", "norm_before_gate", "time_step_rank", "use_mambapy", "hidden_dropout"}) {

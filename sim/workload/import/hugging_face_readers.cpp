@@ -82,6 +82,23 @@ void read_experts(Config& config, Decoder& d, const char* count, int many, int t
   }
 }
 
+void read_state_space(Config& config, const StateSpaceNames& names, DecoderStateSpace& s) {
+  constexpr int kState = 128, kGroups = 8, kTaps = 4, kChunk = 256, kMostTaps = 256;
+  s.state = config.size(names.state, kMostHeadWidth, kState);
+  s.groups = config.size("n_groups", s.heads, kGroups);
+  s.taps = config.size("conv_kernel", kMostTaps, kTaps);
+  s.chunk = config.size("chunk_size", kMostSequence, kChunk);
+  s.bias = config.flag(names.bias, false);
+  s.convolution_bias = config.flag("use_conv_bias", true);
+  if (const std::string activation = config.activation(names.activation, "silu", false); activation != "silu") {
+    throw config.error(names.activation, "is '" + activation + "'; allowed: silu");
+  }
+  if (s.heads % s.groups != 0) {
+    throw config.error("n_groups", std::to_string(s.groups) + " does not divide the " + std::to_string(s.heads) +
+                                       " heads of a state space; allowed: a divisor");
+  }
+}
+
 // A token's experts are of so many groups at most, of the many into which a router divides them.
 void read_expert_groups(Config& config, Decoder& d, int many, int top) {
   d.experts.groups = config.size("n_group", kMostExpertGroups, many);

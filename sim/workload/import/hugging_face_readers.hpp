@@ -27,6 +27,13 @@ void read_window(Config& config, Decoder& d, int otherwise);
 /// The number of experts under the family's name for it, and how many of them a token goes to.
 void read_experts(Config& config, Decoder& d, const char* count, int many, int top);
 
+/// The keys of a Mamba-2 part whose names differ by family.
+struct StateSpaceNames {
+  const char *state, *bias, *activation;
+};
+/// What a Mamba-2 part (Dao and Gu 2024) has beside its heads and their width, which are known.
+void read_state_space(Config& config, const StateSpaceNames& names, DecoderStateSpace& s);
+
 /// The groups into which a router divides the experts, and of how many a token's are.
 void read_expert_groups(Config& config, Decoder& d, int many, int top);
 /// DeepSeek's experts: in every `moe_layer_freq`-th layer from `first_k_dense_replace` on, with shared ones of the same
