@@ -94,8 +94,6 @@ TruthRow mlperf_row(const std::string& model, int batch) {
   return row;
 }
 
-// Batch 32: 6037 1/3 samples, 128: 11264. 48 is a sixth of the way. Of the evaluations every 384 samples, which 48
-// divides, the first 0.125 x 48 + 2 = 8 are left out.
 TEST_CASE("what the source says amiss of a row is refused where it stands, or listed", "[validate][truth]") {
   const auto row = [](const std::string& gpu, const std::string& figure) {
     return "a,Some Megatron-LM paper,GPT,2,512,8,128,1024," + gpu + ",8,1,1,,1,,1,8,bf16,,none," + figure + "\n";
@@ -122,6 +120,8 @@ TEST_CASE("a forward that was measured is no training that fitted", "[validate][
   CHECK(validation.verdicts.empty());
 }
 
+// Batch 32: 6037 1/3 samples, 128: 11264. 48 is a sixth of the way. Of the evaluations every 384 samples, which 48
+// divides, the first 0.125 x 48 + 2 = 8 are left out.
 TEST_CASE("a benchmark converges after as many samples as its reference does", "[validate][truth]") {
   const auto length = [](const std::string& model, int batch) {
     return std::get<TrainingLength>(training_length(mlperf_row(model, batch)));
@@ -135,11 +135,19 @@ TEST_CASE("a benchmark converges after as many samples as its reference does", "
   // Every 12288 samples, of which 36 make 342 iterations of 12312; none is left out.
   const TrainingLength pretrained = length("Llama3.1 8B", 36);
   CHECK(pretrained.evaluations == near(pretrained.samples / 12312));
+  // Every step; every 46,080 samples in the round 5.0, later every 18,432, of which the first 2304 * 0.0026 + 12 are
+  // left out.
+  CHECK(length("DeepSeek-V3 671B", 16384).evaluations == near(765952. / 16384));
+  CHECK(length("Llama3.1 405B", 2304).evaluations == near(380160. / 46080));
+  TruthRow later = mlperf_row("Llama3.1 405B", 2304);
+  later.source = "MLPerf Training v5.1 results";
+  CHECK(std::get<TrainingLength>(training_length(later)).evaluations == near(368640. / 18432 - 17));
+  CHECK(length("GPT-3 175B", 2048).samples == near(1177760563.2 / 2048));
   for (const int batch : {4, 256}) { // beyond the reference's
     CHECK_THAT(std::get<Infeasible>(training_length(mlperf_row("Llama2 70B LoRA", batch))).reason,
                Contains("not published for a batch of " + std::to_string(batch)));
   }
-  CHECK_THAT(std::get<Infeasible>(training_length(mlperf_row("GPT 175B", 64))).reason, Contains("is not published"));
+  CHECK_THAT(std::get<Infeasible>(training_length(mlperf_row("T5", 64))).reason, Contains("is not published"));
 }
 
 // 100 iterations of 4 s, 3 of which are passes, a third of them forward; five evaluations of 20 samples, three

@@ -288,20 +288,49 @@ TEST_CASE("a row's data set chooses the workload and the samples of an epoch", "
   const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";
   const auto rows = read_truth(table_of(header + "a,ResNet50,v100,1,64,64,epoch_seconds,s,10,dataset=cifar10; x\n" +
                                         "b,ncf,v100,1,64,64,epoch_seconds,s,10,dataset=movielens-1m; optimizer=Adam\n"
-                                        "c,resnet50,v100,1,64,64,epoch_seconds,s,10,dataset=imagenet\n"));
-  REQUIRE(rows.size() == 3);
+                                        "c,resnet50,v100,1,64,64,epoch_seconds,s,10,dataset=imagenet\n"
+                                        "d,bert_base_uncased,v100,1,8,8,epoch_seconds,s,10,dataset=squad\n"
+                                        "e,bert_base_uncased,v100,1,8,8,iteration_seconds,s,10,\n"));
+  REQUIRE(rows.size() == 5);
   const auto named = read_truth(table_of(header + "a,Transformer-XL Large model,v100,1,8,8,iteration_seconds,s,1,\n"));
   CHECK_THAT(std::get<TruthStudy>(truth_study(named[0], kRoot)).text, Contains("\"name\": \"transformer-xl-large\""));
   const auto study = [](const TruthRow& row) { return std::get<TruthStudy>(truth_study(row, kRoot)).text; };
   CHECK_THAT(study(rows[0]), Contains("model: resnet50-cifar10\n"));
   CHECK_THAT(study(rows[1]), Contains("model: ncf-movielens-1m\n"));
   CHECK_THAT(study(rows[2]), Contains("model: resnet50\n"));
+  CHECK_THAT(study(rows[3]), Contains("\"name\": \"bert-base-squad\""));
+  CHECK_THAT(study(rows[4]), Contains("\"name\": \"bert-base\"")); // of no data set: pre-training
   CHECK(rows[0].value == near(10 * 64.0 / 50000));
+  CHECK(rows[3].value == near(10 * 8.0 / 88524));
   CHECK(rows[1].value == near(10 * 64.0 / (994169 * 5)));      // each positive with four that are not rated
   CHECK_THAT(study(rows[0]), Contains("optimizer: momentum")); // nothing stated, of images
   CHECK_THAT(study(rows[1]), Contains("optimizer: adam"));
   // Drawn by the host before each epoch, 2.38 us each: of 4 for each of 994,169 a batch of 64 has 64 * 4/5.
   CHECK_THAT(study(rows[1]), Contains("step_overhead: 121.856000 us"));
+}
+
+// PyTorch's convolutions use TF32 where there is any, and its products did until version 1.12; large language models
+// are trained in bf16, before there was any in fp16.
+TEST_CASE("a row without a precision has what its framework leaves it at", "[validate][truth]") {
+  const std::string header = "case,source,model,layers,hidden,heads,seq_len,gpu,num_gpus,micro_batch,global_batch,"
+                             "metric,unit,value\n";
+  struct Expected {
+    const char *row, *precision;
+  };
+  for (const auto& [row, precision] : {
+           Expected{",resnet50,,,,,v100", "fp32"},
+           Expected{",resnet50,,,,,a40-48gb", "tf32"},
+           Expected{"Zeus,bert-base,,,,,v100", "fp32"},
+           Expected{"Zeus,bert-base,,,,,a40-48gb", "tf32"},
+           Expected{",gpt,4,512,8,512,v100", "fp16"},
+           Expected{",gpt,4,512,8,512,a40-48gb", "bf16"},
+       }) {
+    INFO(row);
+    const auto rows = read_truth(table_of(header + "a," + row + ",1,8,8,iteration_seconds,s,1\n"));
+    const auto study = std::get<TruthStudy>(truth_study(rows.at(0), kRoot));
+    CHECK_THAT(study.text, Contains(std::string("  precision: ") + precision + "\n"));
+    CHECK_THAT(join(study.assumed), Contains(std::string("precision ") + precision));
+  }
 }
 
 TEST_CASE("a row's optimiser is that of its states", "[validate][truth]") {

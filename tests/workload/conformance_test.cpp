@@ -100,6 +100,15 @@ const std::map<std::string, Published> kPublished = {
     // 4 * 2048 * 24 layers * 12 h^2 = 309.2 M weights for 512 tokens: 154.6 G; attention 24 * 2 * 512^2 * 1024 = 12.9
     // G; the masked-language head 512 * (1024^2 + 1024 * 30522) = 16.5 G: 184.0 G.
     {"bert-large", {336226108, 184.04}},
+    // 512 * 12 layers * 12 * 768^2 = 43.5 G, attention 12 * 2 * 512^2 * 768 = 4.8 G, head 512 * (768^2 + 768 * 30522) =
+    // 12.3 G. Then 384 tokens and two numbers for each, and 42 tokens and two for all.
+    {"bert-base", {110106428, 60.6}},
+    {"bert-base-squad", {108893186, 35.34}},
+    {"bert-base-sentiment140", {109483778, 3.6}},
+    // Filters 32 * 41 * 11 and 32^2 * 21 * 11 with biases, norms 2 * 2 * 32; LSTMs 2 * 4 * 1024 * (1312 + 1024 + 2),
+    // then 4 of 2 * 4 * 1024 * 2050; norms 5 * 2048; letters 29 * 1024. Multiply-adds: 81 * 615 and 41 * 615 pixels of
+    // filters, 615 steps of the rest.
+    {"deepspeech2", {86618400, 59.76}},
     // 1024 tokens * (12 layers * 12 * 768^2 + 768 * 50257) = 126.5 G, causal attention 12 * 1024 * 1025 * 768 = 9.67 G.
     {"gpt2", {124439808, 136.17}},
     // 1024 * (24 * 12 * 1024^2 + 1024 * 50257) = 361.9 G, causal attention 24 * 1024 * 1025 * 1024 = 25.8 G.

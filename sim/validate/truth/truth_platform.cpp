@@ -358,6 +358,19 @@ std::string join_nodes(yaml::Node& platform, const TruthRow& row, const std::str
 
 } // namespace
 
+std::set<std::string> device_precisions(const TruthRow& row, const fs::path& shipped) {
+  std::set<std::string> precisions;
+  const std::string device = device_of(row, shipped);
+  if (!device.empty()) {
+    const yaml::Node file = yaml::load(shipped / "platforms/devices" / (device + ".yaml"));
+    const yaml::Node* peaks = file.find("peak");
+    for (const auto& entry : peaks == nullptr ? std::vector<yaml::Node::Entry>() : peaks->entries) {
+      precisions.insert(entry.key);
+    }
+  }
+  return precisions;
+}
+
 bool leaves_memory_open(const TruthRow& row, const fs::path& shipped) {
   const std::set<std::string> wanted = words_of(plain_words(row.gpu));
   std::set<std::string> sizes;

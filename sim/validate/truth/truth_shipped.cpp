@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 std::string letters_of(std::string_view name, int words = 1) {
   std::string letters;
   for (const char c : plain_words(name)) {
-    words -= c == ' ' ? 1 : 0;
+    words -= c == ' ' || c == '_' ? 1 : 0;
     if (words == 0) {
       break;
     }
@@ -27,19 +27,18 @@ std::string letters_of(std::string_view name, int words = 1) {
   return letters;
 }
 
-// The shipped workload of a row's name: that for its data set goes first, as `resnet50-cifar10` of `resnet50` on
-// `cifar10`, then that with most of its first words, as `transformer-xl-base` of "Transformer-XL Base model". "": there
-// is none.
+// The shipped workload of a row's name: that for its data set goes first, as `bert-base-squad` of `bert_base_uncased`
+// on `squad`, then that with most of its first words, as `transformer-xl-base` of "Transformer-XL Base model". "":
+// there is none.
 std::string shipped_name(const TruthRow& row, const fs::path& shipped) {
   const std::string wanted = letters_of(row.model);
   const std::vector<std::string> names = shipped_names({.study = {}, .shipped = shipped}, "workloads");
   constexpr int kWords = 3;
   std::vector<std::string> tried;
-  if (!row.data_set.empty()) {
-    tried.push_back(wanted + letters_of(row.data_set));
-  }
-  for (int words = kWords; words > 0; --words) {
-    tried.push_back(letters_of(row.model, words));
+  for (const std::string& behind : {letters_of(row.data_set), std::string()}) {
+    for (int words = kWords; words > 0; --words) {
+      tried.push_back(letters_of(row.model, words) + behind);
+    }
   }
   for (const std::string& letters : tried) {
     const auto found =

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -55,6 +56,9 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
 std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devices,
                                                    const std::filesystem::path& shipped);
 
+/// The precisions of which the row's device type states a peak; none where no shipped one is called like it.
+std::set<std::string> device_precisions(const TruthRow& row, const std::filesystem::path& shipped);
+
 /// Whether shipped device types of the row's name differ in memory, of which it does not say.
 bool leaves_memory_open(const TruthRow& row, const std::filesystem::path& shipped);
 
@@ -76,10 +80,16 @@ bool names_framework(const TruthRow& row);
 /// The kernels of attention that the row's words say where the framework's are older, as a study has them; "": none.
 std::string attention_stated(const TruthRow& row, const TruthFramework& framework);
 
+/// What a run's training depends on beside its own cells.
+struct TrainingSetting {
+  int devices = 1;
+  bool images = false;              ///< of a model of images
+  std::set<std::string> precisions; ///< that the device type computes in
+};
+
 /// How the run trained, `training: …` and `compare: …`.
-/// `images`: of a model of images.
-std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices,
-                                                   bool images);
+std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework,
+                                                   const TrainingSetting& setting);
 
 /// All three. Infeasible with the reason where one is.
 std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std::filesystem::path& shipped);

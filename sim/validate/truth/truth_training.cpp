@@ -59,8 +59,8 @@ int zero_of(const std::string& words) {
 // The training while it is written.
 class TrainingText {
 public:
-  TrainingText(const TruthRow& row, const TruthFramework& framework, int devices, bool images)
-      : row_(row), framework_(framework), devices_(devices), images_(images), tensor_(std::max(row.degrees.tensor, 1)),
+  TrainingText(const TruthRow& row, const TruthFramework& framework, const TrainingSetting& setting)
+      : row_(row), framework_(framework), setting_(setting), tensor_(std::max(row.degrees.tensor, 1)),
         pipeline_(std::max(row.degrees.pipeline, 1)), context_(std::max(row.degrees.context, 1)) {}
 
   std::variant<StudyPart, Infeasible> write() {
@@ -97,7 +97,7 @@ private:
     if (known == kNames.end()) {
       return "the optimizer '" + excerpt(row_.optimizer) + "' is not modelled";
     }
-    const std::string usual = images_ ? "momentum" : "adam";
+    const std::string usual = setting_.images ? "momentum" : "adam";
     line("  optimizer: " + (known->ours.empty() ? usual : std::string(known->ours)));
     return "";
   }
@@ -113,6 +113,17 @@ private:
     return "";
   }
 
+  // What a run is computed in that says nothing of it. Scripts leave 32 bits as they are: PyTorch's convolutions then use
+  // TF32 where there is any, and until its version 1.12 its products, too (documentation of torch.backends). Large
+  // language models are trained in 16 bits.
+  std::string usual_precision() const {
+    const bool as_left = setting_.images || framework_.name == "pytorch-2021";
+    const auto better = [&](const char* wanted, const char* other) {
+      return setting_.precisions.contains(wanted) ? wanted : other;
+    };
+    return as_left ? better("tf32", "fp32") : better("bf16", "fp16");
+  }
+
   std::string write_precision() {
     const std::string words = plain_words(row_.precision);
     const std::string recipe = plain_words(row_.flag("fp8_recipe"));
@@ -125,7 +136,7 @@ private:
       return write_fp8(words, recipe);
     }
     if (words.empty()) {
-      const std::string usual = images_ ? "fp32" : "bf16"; // frameworks' defaults for each
+      const std::string usual = usual_precision();
       line("  precision: " + usual);
       assume("precision " + usual);
       return "";
@@ -178,7 +189,7 @@ private:
   // NVIDIA's examples train ResNet-50 in fp16 with channels last (PyTorch: `memory_format: nhwc` of AMP in configs.yml;
   // MXNet: `--conv-layout NHWC` of float16 in its runner), in all else with channels first, their frameworks' default.
   void write_image_layout() {
-    if (images_ && row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16")) {
+    if (setting_.images && row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16")) {
       line("  image_layout: channels-last");
     }
   }
@@ -297,7 +308,7 @@ private:
                       : has(words, "groups of ")                  ? number_after(words, "groups of ")
                       : has(words, "fsdp2 degree ") && degree > 0 ? degree
                                                                   : 0;
-    const int replicas = devices_ / (tensor_ * pipeline_);
+    const int replicas = setting_.devices / (tensor_ * pipeline_);
     if (zero >= 1 && shard > 0 && shard < replicas && replicas % shard == 0) {
       line("    shard: " + std::to_string(shard));
     }
@@ -319,13 +330,13 @@ private:
       line(std::string("    sequence: ") + (row_.degrees.sequence.value_or(flag == "true") ? "true" : "false"));
     }
     const int model = tensor_ * pipeline_ * context_;
-    if (devices_ % model != 0) {
-      return "its degrees, " + std::to_string(model) + " in all, do not divide " + count_of(devices_, "device");
+    if (setting_.devices % model != 0) {
+      return "its degrees, " + std::to_string(model) + " in all, do not divide " + count_of(setting_.devices, "device");
     }
-    replicas_ = devices_ / model;
+    replicas_ = setting_.devices / model;
     if (row_.degrees.data > 0 && row_.degrees.data != replicas_ && row_.degrees.data != replicas_ * context_) {
       return "data_parallel " + std::to_string(row_.degrees.data) + " and its other degrees do not make " +
-             count_of(devices_, "device");
+             count_of(setting_.devices, "device");
     }
     write_sharing();
     write_interleave();
@@ -379,7 +390,7 @@ private:
 
   int batch_of_replicas() {
     int each = static_cast<int>(row_.micro_batch);
-    if (each == 0 && images_) {
+    if (each == 0 && setting_.images) {
       constexpr int kUsual = 128;
       each = kUsual;
       assume("128 images of each device");
@@ -411,7 +422,7 @@ private:
       return "the row states no global batch";
     }
     int size = static_cast<int>(row_.micro_batch);
-    if (size == 0 && images_) {
+    if (size == 0 && setting_.images) {
       size = std::max(1, stated / replicas_);
     } else if (size == 0) {
       size = usual_micro_batch(stated);
@@ -473,8 +484,7 @@ private:
 
   const TruthRow& row_;
   const TruthFramework& framework_;
-  int devices_;
-  bool images_;
+  const TrainingSetting& setting_;
   int tensor_, pipeline_, context_, replicas_ = 1, interleave_ = 1;
   std::string text_;
   std::vector<std::string> assumed_;
@@ -482,9 +492,9 @@ private:
 
 } // namespace
 
-std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices,
-                                                   bool images) {
-  return TrainingText(row, framework, devices, images).write();
+std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework,
+                                                   const TrainingSetting& setting) {
+  return TrainingText(row, framework, setting).write();
 }
 
 } // namespace stagecraft
