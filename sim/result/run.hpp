@@ -93,6 +93,16 @@ struct RunExpected {
   double median = 0;  ///< their median absolute error
 };
 
+/// The same of the memory of the device that is fullest, by its share.
+struct RunExpectedMemory {
+  std::string device;
+  Bytes peak, have;
+  Bytes low, high;
+  std::string family;
+  int models = 0;
+  double median = 0;
+};
+
 /// The shares of a device type's computing time, optimiser steps aside, that rest on each of kCostSources.
 struct CostBasis {
   std::string type;
@@ -132,10 +142,11 @@ struct MeasuredRun {
   std::vector<std::string> devices, unused_devices;
   std::vector<RunStage> stages;
   Metrics metrics;
-  std::vector<double> staleness;           ///< of each stage, in optimiser steps; empty: no gradient is late
-  std::optional<RunSpread> perturbed;      ///< where the study perturbs
-  std::optional<RunConfidence> confidence; ///< where the study asks for it
-  std::optional<RunExpected> expected;     ///< where the training names a framework
+  std::vector<double> staleness;                    ///< of each stage, in optimiser steps; empty: no gradient is late
+  std::optional<RunSpread> perturbed;               ///< where the study perturbs
+  std::optional<RunConfidence> confidence;          ///< where the study asks for it
+  std::optional<RunExpected> expected;              ///< where runs like it were measured
+  std::optional<RunExpectedMemory> expected_memory; ///< the same, where the training names a framework
   double samples_per_second = 0, speedup = 0;
   double tokens_per_second = 0; ///< 0: the model has no tokens
   /// Model FLOPs utilization, and the same of what the devices compute: the part of the nominal matrix peak of those in

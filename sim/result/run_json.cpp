@@ -257,6 +257,13 @@ Json to_value(const Run& run, bool timing) {
                           {"models", run.expected->models},
                           {"median_error", run.expected->median}};
     }
+    if (run.expected_memory) {
+      const RunExpectedMemory& memory = *run.expected_memory;
+      json["expected_memory"] = {{"device", memory.device},         {"bytes", memory.peak.value},
+                                 {"have_bytes", memory.have.value}, {"low_bytes", memory.low.value},
+                                 {"high_bytes", memory.high.value}, {"family", memory.family},
+                                 {"models", memory.models},         {"median_error", memory.median}};
+    }
     if (!run.staleness.empty()) {
       json["staleness"] = run.staleness;
     }

@@ -131,6 +131,10 @@ TEST_CASE("a card says how sure the winner is, by what is known of errors", "[re
   CHECK(expect(0.3).sure.starts_with("The next, uniform under 1f1b"));
   CHECK(figure_of(expect(0.3), "Time per step") == "1.250 s | 1.000 s to 2.000 s in nine of ten measured runs");
   CHECK(expect(0.3).sure.find("Half of the predictions for pipelines were within 30 %") != std::string::npos);
+  document["runs"][0]["expected_memory"] = {{"low_bytes", 1 << 30}, {"high_bytes", 3 << 29}, {"have_bytes", 1 << 30}};
+  CHECK(
+      expect(0.3).sure.ends_with("Its fullest device would need 1.000 GiB to 1.500 GiB of 1.000 GiB nine times out of "
+                                 "ten."));
   document["runs"][0].erase("expected");
   document["runs"][0]["confidence"] = {{"best", 0.6}, {"iteration_seconds", {{"p5", 1.2}, {"p95", 1.3}}}};
   CHECK(page_of(document).answer.sure.starts_with("Too close to call between optimal"));

@@ -592,6 +592,14 @@ TEST_CASE("a comparison by a framework's recipe says where measurements of runs 
   CHECK(run.expected->family == family->name);
   CHECK(run.expected->high.value == near(run.metrics.iteration.value * family->factor));
   CHECK(run.expected->low.value == near(run.metrics.iteration.value / family->factor));
+  const auto of_memory = narrowest_family(shipped, {.time = false, .framework = "megatron-lm-2022"});
+  REQUIRE((of_memory && run.expected_memory));
+  const std::vector<Bytes>& peaks = run.metrics.peak_memory;
+  const Bytes most = *std::max_element(peaks.begin(), peaks.end());
+  CHECK(run.expected_memory->peak.value == most.value);
+  CHECK(run.expected_memory->high.value == near(most.value * of_memory->factor));
+  CHECK(run.expected_memory->low.value == near(most.value / of_memory->factor));
+  CHECK_THAT(join(with.verdict), Contains("Its fullest device, ") && Contains("which fits"));
   // One without has the range of predictions that no recipe made slower, round their centre.
   const Run plain = compared("").runs.front();
   const auto beside = narrowest_family(shipped_error_families(kFolders, false), {});
@@ -599,6 +607,7 @@ TEST_CASE("a comparison by a framework's recipe says where measurements of runs 
   CHECK(plain.expected->low.value == near(plain.metrics.iteration.value * beside->centre / beside->factor));
   CHECK(plain.expected->high.value == near(plain.metrics.iteration.value * beside->centre * beside->factor));
   CHECK_THAT(plain.expected->family, Contains("without a framework"));
+  CHECK_FALSE(plain.expected_memory); // what an allocator holds is a recipe's to say
 }
 
 // GPT-2's products and its attention over all pairs before a token, three times, on eight A100 of 312 TFLOP/s.

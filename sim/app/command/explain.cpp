@@ -9,6 +9,7 @@
 #include "sim/app/common/temporary_folder.hpp"
 #include "sim/app/run/run_of.hpp"
 #include "sim/base/format/schema.hpp"
+#include "sim/result/expected.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/validate/run_accuracy.hpp"
@@ -44,6 +45,7 @@ struct Subject {
   std::string model, platform, strategy, schedule;
   std::vector<std::string> inputs;
   Explanation explanation;
+  std::string expected{}; ///< where measurements would lie, in words
 };
 
 Json json_of(const Subject& subject) {
@@ -53,14 +55,16 @@ Json json_of(const Subject& subject) {
           {"strategy", subject.strategy},
           {"schedule", subject.schedule},
           {"inputs", subject.inputs},
-          {"explanation", Json::parse(to_json(subject.explanation))}};
+          {"explanation", Json::parse(to_json(subject.explanation))},
+          {"expected", subject.expected.empty() ? Json() : Json(subject.expected)}};
 }
 
 ExitStatus tell(const OutputOptions& options, const Subject& subject) {
   emit(options, {.table =
                      [&] {
                        return subject.strategy + " under " + subject.schedule + ": " + subject.model + " on " +
-                              subject.platform + "\n\n" + to_text(subject.explanation, use_color());
+                              subject.platform + "\n\n" + to_text(subject.explanation, use_color()) +
+                              (subject.expected.empty() ? "" : subject.expected + "\n");
                      },
                  .json = [&] { return json_of(subject).dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; },
                  .csv = {}});
@@ -78,7 +82,8 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
   StudyCosts costs(study);
   const WholeRun whole = whole_run(costs, one);
   return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
-                        explain({whole.graph, whole.timeline, study.platform, engine.replay, folded_of(one)})});
+                        explain({whole.graph, whole.timeline, study.platform, engine.replay, folded_of(one)}),
+                        expected_in_words(one.run)});
 }
 
 ExitStatus explain_execution(const std::string& file, const OutputOptions& output) {

@@ -11,11 +11,14 @@
 #include "sim/app/common/point_lines.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/progress.hpp"
+#include "sim/app/common/temporary_folder.hpp"
 #include "sim/app/common/workers.hpp"
 #include "sim/app/run/given_study.hpp"
 #include "sim/base/format/schema.hpp"
 #include "sim/base/system/interrupt.hpp"
 #include "sim/report/table.hpp"
+#include "sim/result/expected.hpp"
+#include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 #include "sim/sweep/space/plain_digits.hpp"
 #include "sim/sweep/store/kept_prices.hpp"
@@ -160,8 +163,30 @@ std::string staleness_in_words(std::uint64_t aside, const SweepGoal& goal, const
                    "those at most N steps late\n";
 }
 
-void show(const SweepCommand& options, const fs::path& results, const Sweep& sweep, const SweepOutcome& outcome,
-          const std::vector<RankedPoint>& best, std::uint64_t aside, const std::string& prices) {
+// What became of a sweep.
+struct Finished {
+  SweepOutcome outcome;
+  std::vector<RankedPoint> best;
+  std::uint64_t aside = 0; ///< points that do not count
+  std::string prices;      ///< what they rest on
+  std::string expected;    ///< where measurements of the best would lie
+};
+
+// In words, from the best point's whole run; "": it has none, or nothing is known of runs like it.
+std::string expected_of(SweepStore& store, const std::vector<RankedPoint>& best) {
+  if (best.empty() || best.front().row.engine == kEstimate) {
+    return "";
+  }
+  try {
+    const TemporaryFolder folder;
+    return expected_in_words(replay_point(store.find(to_text(best.front().row.key)), folder.path()).prepared.run);
+  } catch (const InputError&) { // a file was too large to keep
+    return "";
+  }
+}
+
+void show(const SweepCommand& options, const fs::path& results, const Sweep& sweep, const Finished& finished) {
+  const auto& [outcome, best, aside, prices, expected] = finished;
   if (options.output.format == "json") {
     Json json{{"schema", kSchema},
               {"name", sweep.name},
@@ -170,6 +195,7 @@ void show(const SweepCommand& options, const fs::path& results, const Sweep& swe
               {"objective", sweep.goal.objective->name},
               {"results", results.string()},
               {"prices", prices.empty() ? Json() : Json(prices)},
+              {"expected", expected.empty() ? Json() : Json(expected)},
               {"points",
                {{"feasible", outcome.feasible},
                 {"infeasible", outcome.infeasible},
@@ -197,6 +223,7 @@ void show(const SweepCommand& options, const fs::path& results, const Sweep& swe
   text += "\nThe best, " + in_words(sweep.goal) + ":\n" +
           to_text(table_of(best, keys_of(sweep), sweep.goal), view_of(on_terminal));
   text += prices.empty() ? "" : prices + "\n";
+  text += expected.empty() ? "" : "The best: " + expected + "\n";
   print(text + "One of them alone: stagecraft points " + results.string() +
         " --replay KEY; all of them as a page: stagecraft report " + results.string() + " -o FILE.html\n");
 }
@@ -314,8 +341,9 @@ ExitStatus run(const SweepCommand& options) {
     return kInterrupted;
   }
   const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, "", kShownPoints);
-  show(options, results, inputs.sweep, outcome, best, store.set_aside(outcome.sweep, inputs.sweep.goal),
-       price_remark(kept_prices(store, outcome.sweep)));
+  show(options, results, inputs.sweep,
+       {outcome, best, store.set_aside(outcome.sweep, inputs.sweep.goal),
+        price_remark(kept_prices(store, outcome.sweep)), expected_of(store, best)});
   const bool has_points = outcome.feasible + outcome.infeasible + outcome.failed > 0;
   if (!has_points && how.shard.count > 1) { // the other shards have the points
     return kDone;

@@ -118,6 +118,16 @@ std::string how_far_off(const json& best, const RunValues& values) {
          "named whose predictions were held against measured runs.";
 }
 
+// Where nine of ten measurements of the fullest device's memory would lie.
+std::string memory_range(const json& best) {
+  const json& expected = object_at(best, "expected_memory");
+  const double low = number_at(expected, "low_bytes"), high = number_at(expected, "high_bytes");
+  return std::isfinite(low) && std::isfinite(high)
+             ? "Its fullest device would need " + to_text(Bytes{low}) + " to " + to_text(Bytes{high}) + " of " +
+                   to_text(Bytes{number_at(expected, "have_bytes")}) + " nine times out of ten."
+             : "";
+}
+
 std::string in_order(std::initializer_list<std::string> sentences) {
   std::string text;
   for (const std::string& sentence : sentences) {
@@ -255,7 +265,7 @@ Answer comparison_answer(const json& document, const ComparedRuns& runs) {
   }
   answer.sentence += ".";
   answer.figures = figures_of_run(document, best, values);
-  answer.sure = in_order({against_next(best, runs), how_far_off(best, values)});
+  answer.sure = in_order({against_next(best, runs), how_far_off(best, values), memory_range(best)});
   answer.basis = basis_of_run(document, best, price_remark_of(list));
   answer.basis.insert(answer.basis.begin(),
                       {"Plan", "split by " + values.strategy + ", schedule " + values.schedule + ", " +

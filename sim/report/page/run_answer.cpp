@@ -85,7 +85,9 @@ std::optional<AnswerFigure> headroom(const json& document, const json& run) {
     }
     least = left;
     figure = {"Memory left", percent(left, 0),
-              (left < kTightMemory ? "tight, as predictions of memory are off: " : "") +
+              (number_at(object_at(run, "expected_memory"), "high_bytes") > found->second ? "measured, it may not fit: "
+               : left < kTightMemory ? "tight, as predictions of memory are off: "
+                                     : "") +
                   to_text(Bytes{found->second - peak}) + " of " + to_text(Bytes{found->second}) +
                   " on the fullest device"};
   };

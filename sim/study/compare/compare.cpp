@@ -173,7 +173,7 @@ std::string tight_memory(const Study& study, const Run& best) {
       fullest = to_text(memory - best.metrics.peak_memory[at]) + " of " + to_text(memory);
     }
   }
-  return !best.feasible || least >= kTightMemory
+  return !best.feasible || least >= kTightMemory || best.expected_memory // whose range says more
              ? ""
              : "Memory is tight: " + fullest +
                    " are left on the fullest device, and predictions of peak memory are 3 % "

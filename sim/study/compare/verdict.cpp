@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "sim/result/expected.hpp"
 #include "sim/result/plan_line.hpp"
 #include "sim/result/whole_training.hpp"
 #include "sim/study/compare/compare.hpp"
@@ -165,17 +166,6 @@ std::string what_is_busy(const Run& best) {
                                           percent(best.busiest_link_share, 1)) +
          "; bubbles take " + percent(best.metrics.bubble_fraction, 1) +
          " of all devices' time, and no device waits longer than " + to_text(exposed) + " for data that is being sent.";
-}
-
-// The range of the winner's time by runs that were measured.
-std::string what_is_expected(const Run& best) {
-  if (!best.expected) {
-    return "";
-  }
-  const RunExpected& expected = *best.expected;
-  return "Measured, it would take between " + to_text(expected.low) + " and " + to_text(expected.high) +
-         " nine times out of ten, as predictions of others were off: " + expected.family + ", " +
-         std::to_string(expected.models) + " models, median error " + percent(expected.median, 0) + ".";
 }
 
 // How sure the winner is under the cost model's errors; the rival is the other run of its block that is the fastest
@@ -358,7 +348,7 @@ std::vector<std::string> make_verdict(const Comparison& comparison, const std::v
     if (std::string gained = what_stale_weights_gain(comparison, without_barrier); !gained.empty()) {
       verdict.push_back(std::move(gained));
     }
-    if (std::string expected = what_is_expected(best); !expected.empty()) {
+    if (std::string expected = expected_in_words(best); !expected.empty()) {
       verdict.push_back(std::move(expected));
     }
     if (std::string sure = how_sure(comparison); !sure.empty()) {

@@ -5,9 +5,10 @@
 #include <array>
 
 #include "sim/study/measure/cost_basis.hpp"
+#include "sim/study/measure/expected_range.hpp"
 #include "sim/study/measure/measure_graph.hpp"
+#include "sim/study/measure/peak_in_use.hpp"
 #include "sim/study/measure/perturb_runs.hpp"
-#include "sim/workload/attention_kernels.hpp"
 #include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
@@ -90,28 +91,9 @@ Flops recomputed_flops(const ModelGraph& model, const Plan& plan) {
   return sum;
 }
 
-// What the devices in use compute together by the peak of each one's type; 0 where one's is not known.
-template <class Peak> FlopsPerSecond together(const Study& study, const TaskGraph& graph, Peak peak_of) {
-  FlopsPerSecond sum;
-  for (const DeviceId device : graph.devices_in_use()) {
-    const FlopsPerSecond one = peak_of(study.platform.type_of(device));
-    if (one.value == 0) {
-      return one;
-    }
-    sum += one;
-  }
-  return sum;
-}
-
-FlopsPerSecond peak_of(const DeviceType& type, std::optional<Precision> precision) {
-  return precision ? type.peak[static_cast<std::size_t>(*precision)].value_or(FlopsPerSecond{0}) : FlopsPerSecond{0};
-}
-
 // Nothing where the peak of a device in use is not known.
 void add_flops_utilization(const Study& study, const TaskGraph& graph, const Plan& plan, Run& run) {
-  const FlopsPerSecond peak =
-      together(study, graph, [&](const DeviceType& type) { return peak_of(type, study.training.precision); });
-  const Flops could = peak * run.metrics.iteration;
+  const Flops could = peak_in_use(study, graph) * run.metrics.iteration;
   if (could.value > 0) {
     const double batch = study.training.global_batch;
     const Flops of_model = model_flops(*study.model);
@@ -134,86 +116,6 @@ void add_comparisons(StudyCosts& costs, const TaskGraph& graph, bool from_empty,
   if (busiest.link >= 0) {
     run.busiest_link = platform.links[busiest.link].name;
     run.busiest_link_share = busiest.share;
-  }
-}
-
-// Whether measured runs tell how far off this one may be: they are priced by shapes of kernels.
-bool is_like_measured(const Run& run) {
-  return std::all_of(run.cost_basis.begin(), run.cost_basis.end(), [](const CostBasis& basis) {
-    return basis.main() == CostSource::fits || basis.main() == CostSource::roofline;
-  });
-}
-
-// The FLOPs of products that training a sample takes on any machine: gradients cost what the forward pass does.
-Flops least_flops(const ModelGraph& model) {
-  Flops sum;
-  for (const Operator& op : model.operators) {
-    if (row_of(op.kind).matrix) {
-      const Flops forward = op.forward.flops / std::max(1.0, op.seen);
-      sum += (op.frozen > 0 ? 2.0 : 3.0) * forward;
-    }
-  }
-  return sum;
-}
-
-// The time of an iteration whose devices do nothing but products, at their nominal peak; 0 where one's is not known.
-Seconds least_seconds(const Study& study, const TaskGraph& graph) {
-  const FlopsPerSecond peak = together(study, graph, [&](const DeviceType& type) {
-    const FlopsPerSecond own = peak_of(type, study.training.precision);
-    return own.value > 0 ? std::max(own, peak_of(type, study.training.fp8->products)) : own;
-  });
-  return peak.value > 0 ? least_flops(*study.model) * static_cast<double>(study.training.global_batch) / peak
-                        : Seconds{0};
-}
-
-// Device types whose products are priced at the nominal peak, which none reaches: their files say no share of it.
-std::vector<std::string> types_at_nominal_peak(const Study& study, const Run& run) {
-  std::vector<std::string> types;
-  for (const CostBasis& basis : run.cost_basis) {
-    const auto type = std::find_if(study.platform.types.begin(), study.platform.types.end(),
-                                   [&](const DeviceType& one) { return one.name == basis.type; });
-    if (basis.main() != CostSource::roofline || type == study.platform.types.end()) {
-      continue;
-    }
-    const FlopsPerSecond peak = peak_of(*type, study.training.precision);
-    const auto reached = type->rate(KernelKind::matmul, study.training.precision);
-    if (peak.value > 0 && reached && *reached >= peak) {
-      types.push_back(basis.type);
-    }
-  }
-  return types;
-}
-
-// Shipped device types, measured or not, reach 0.48 to 0.9 of their peaks in products.
-constexpr double kLeastReached = 0.5;
-
-// The range of its time by measured runs of its family, above what no machine can beat. Those runs were predicted from
-// kernels that devices reach: where a file names the peak alone, it is as far off as that peak, too.
-void add_expected(const Study& study, const TaskGraph& graph, Run& run) {
-  if (!is_like_measured(run)) {
-    return;
-  }
-  const auto is_expert = [](const Operator& op) { return op.active < 1; };
-  const auto& nodes_of = study.platform.devices;
-  const bool several = std::any_of(nodes_of.begin(), nodes_of.end(),
-                                   [&](const Device& device) { return device.node != nodes_of.front().node; });
-  const auto family =
-      narrowest_family(study.error_families,
-                       {.mixture = std::any_of(study.model->operators.begin(), study.model->operators.end(), is_expert),
-                        .attention = has_attention(*study.model),
-                        .several_nodes = several,
-                        .framework = study.training.framework});
-  if (family) {
-    const Seconds centre = run.metrics.iteration * family->centre;
-    const std::vector<std::string> nominal = types_at_nominal_peak(study, run);
-    run.expected = RunExpected{
-        std::max(centre / family->factor, least_seconds(study, graph)),
-        centre * family->factor / (nominal.empty() ? 1 : kLeastReached),
-        family->name + (study.training.framework.empty() ? ", predicted without a framework" : "") +
-            (nominal.empty() ? ""
-                             : ", twice as long at most, since no 'efficiency' says what share of its peak " +
-                                   join(nominal) + " reaches"),
-        family->models, family->median};
   }
 }
 

@@ -1,0 +1,21 @@
+// Sentences about where measurements of a run would lie.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "sim/result/run.hpp"
+
+namespace stagecraft {
+
+/// "Measured, it would take between 0.9 s and 1.4 s nine times out of ten, as predictions of others were off: …".
+std::string in_words(const RunExpected& expected);
+
+/// "Its fullest device, 'x', needs 70.0 of 80.0 GiB; measured, between … nine times out of ten, so that it may not fit:
+/// …".
+std::string in_words(const RunExpectedMemory& expected);
+
+/// Both, a sentence each, as far as they are known.
+std::string expected_in_words(const MeasuredRun& run);
+
+} // namespace stagecraft

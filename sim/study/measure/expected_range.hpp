@@ -1,0 +1,14 @@
+// Where measurements of a run would lie, by how far off predictions of measured runs were.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/study/study.hpp"
+#include "sim/schedule/task_graph/task_graph.hpp"
+
+namespace stagecraft {
+
+/// Sets the ranges of a run's time and memory (docs/validation.md, "How sure a prediction is"), where it is priced as
+/// measured runs were and a family of these is known. The run must have its metrics and its cost basis.
+void add_expected(const Study& study, const TaskGraph& graph, Run& run);
+
+} // namespace stagecraft
