@@ -322,6 +322,7 @@ DeviceType read_whole(yaml::Map& map, const DeviceTypeSource& source) {
   const double reached = map.number("memory_efficiency", yaml::kFraction, 1);
   type.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", physical::kBandwidth) * reached;
   type.launch_overhead = map.quantity<Seconds>("launch_overhead", physical::kDuration);
+  type.host_speed = map.number("host_speed", physical::kFactor, 1);
   constexpr int kMostProcessors = 1 << 20;
   type.processors = map.integer("processors", 1, kMostProcessors, 0);
   read_power(map.node("power"), type);

@@ -51,6 +51,7 @@ struct DeviceType {
   Bytes memory;
   BytesPerSecond memory_bandwidth; ///< effective
   Seconds launch_overhead;         ///< per kernel
+  double host_speed = 1;           ///< how fast its host issues kernels, relative to a DGX H100's (docs/model.md)
   int processors = 0; ///< multiprocessors of a GPU or of a part of one, cores of other devices; 0: not given
   Watts idle, busy;
   std::optional<Watts> waiting; ///< in a job but blocked, as by a kernel that spins for data; see waiting_power()

@@ -234,10 +234,11 @@ private:
       StudyCosts costs(study);
       std::vector<OperatorId> all(study.model->size());
       std::iota(all.begin(), all.end(), OperatorId{0});
-      const PassLaunches launches = launches_of(costs.problem(1), all);
+      const PassLaunches launches = launches_of(costs.problem(1), all, {}, study.platform.types.front().host_speed);
       const double host = (launches.forward + launches.backward()).value;
       add("host_seconds", way.host, host);
-      add("kernels", way.kernels, std::round(host / training.launches.each.value));
+      add("kernels", way.kernels,
+          std::round(host * study.platform.types.front().host_speed / training.launches.each.value));
     }
     if (way.kernel_time) { // a step whose host is never late is nothing but its kernels
       study.training.launches = {};

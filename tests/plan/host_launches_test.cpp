@@ -1,5 +1,7 @@
 // The host that launches kernels beside the device that runs them.
 // SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
 #include "sim/plan/stage_cost/host_launches.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
@@ -38,6 +40,22 @@ TEST_CASE("a host that runs ahead stretches a forward as a whole", "[plan][host]
   const Launched world;
   CHECK(world.forward() == std::vector<double>{1.5, 1.5, 3}); // 6 s of launches, 4 s of kernels
   CHECK(world.forward({Seconds{0}, Seconds{5}, Seconds{0}}) == std::vector<double>{1.5, 1.5, 3});
+}
+
+// Half as fast, it takes 12 s to launch, and each tensor's step twice as long.
+TEST_CASE("a slow host launches late", "[plan][host]") {
+  Launched world;
+  const std::vector<OperatorId> all = {0, 1, 2};
+  const std::vector<Seconds> alone = {Seconds{1}, Seconds{1}, Seconds{2}};
+  const std::vector<Seconds> taken = forward_beside_host(world.problem, all, {}, alone, {}, 0.5);
+  CHECK(std::accumulate(taken.begin(), taken.end(), Seconds{0}).value == 12);
+  CHECK(launches_of(world.problem, all, {}, 0.5).backward().value ==
+        2 * launches_of(world.problem, all).backward().value);
+  world.World::toy.training.launches.by_tensor = true;
+  CHECK(step_launches(world.problem, all, 0.5).value == 2 * step_launches(world.problem, all).value);
+  Platform platform = platform_of(world.World::toy);
+  platform.types[0].host_speed = 0.5;
+  CHECK(slowest_host(platform, std::vector<DeviceId>{0}) == 0.5);
 }
 
 // The second operator is what the host waits for. It launches the first until 2, which runs until 3, and the second

@@ -31,6 +31,27 @@ TEST_CASE("a pass takes no less than launching its kernels", "[study][frameworks
   CHECK(gelu_seconds(", launches: {each: 1 s, kernels: 3}") == near(4 * 3 + 6 * 3));
 }
 
+// Four operators of 1 s forward and 2 s backward on two devices that 4 MB take 1 s between. A device that waits for
+// what it sends is later under any schedule; each choice says under which it does.
+TEST_CASE("devices wait for what they send under the schedules that a training says", "[study][frameworks]") {
+  const auto seconds = [](const std::string& schedule, const std::string& sends) {
+    const std::string text = "model: chain.yaml\nplatform: {devices: 2, bandwidth: 4 MB/s, latency: 1 ns}\ntraining: "
+                             "{global_batch: 8, micro_batches: 8, optimizer: sgd, chunks: 2, blocking_sends: " +
+                             sends + "}\ncompare: {strategies: [uniform], schedules: [" + schedule +
+                             "]}\nengine: analytic\n";
+    const Comparison comparison = compare_text(text).comparison;
+    REQUIRE(comparison.runs.front().feasible);
+    return comparison.runs.front().metrics.iteration.value;
+  };
+  for (const std::string schedule : {"1f1b", "interleaved", "zb-h1"}) {
+    INFO(schedule);
+    const double free = seconds(schedule, "false"), blocked = seconds(schedule, "true");
+    CHECK(free < blocked - 0.1);
+    CHECK(seconds(schedule, "unsplit") == near(schedule == "zb-h1" ? free : blocked));
+    CHECK(seconds(schedule, "non-interleaved") == near(schedule == "1f1b" ? blocked : free));
+  }
+}
+
 // Two products without biases, so two tensors, for each of which SGD launches three kernels.
 TEST_CASE("a step tensor by tensor waits for its launches, which begin with those of backward", "[study][frameworks]") {
   // Backward's six launches take 6 of its 8 s, so that two of the step's six are launched when it ends.

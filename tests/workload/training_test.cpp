@@ -19,7 +19,7 @@ TEST_CASE("a training mapping is read whole", "[workload]") {
   CHECK(read.precision == Precision::fp16);
   CHECK(read.recompute.what == Recompute::full);
   CHECK(read.step == StepMode::local);
-  CHECK(read.blocking_sends);
+  CHECK(read.blocking_sends == BlockingSends::always);
   CHECK(read.chunks == 3);
 }
 

@@ -62,7 +62,9 @@ PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_st
   if (ready.study.training.fp8->products) {
     throw InputError({"training.fp8", 0, 0}, "a real run has no products in 8 bits; allowed: none");
   }
-  ready.study.training.blocking_sends |= row.holds_cores;
+  if (row.holds_cores) {
+    ready.study.training.blocking_sends = BlockingSends::always;
+  }
   ready.study.training.ordered_sends = true; // because connections keep the order of sends
   ready.study.training.all_reduce = &kHopByHop;
   const Study& study = ready.study;

@@ -220,8 +220,9 @@ RestOfPasses kernels_at_rest(const Problem& problem, const Stage& stage, const T
 
 // Passes take no less than the host that launches their kernels lets them; where it is late, the device rests. Returns
 // by how much it has launched a backward before the device has computed it.
-Seconds bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split, const AxisGroups& groups,
-                      double share, std::vector<OperatorTime>& times, RestOfPasses& rest) {
+Seconds bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                      const std::vector<int>& types, const AxisGroups& groups, double share,
+                      std::vector<OperatorTime>& times, RestOfPasses& rest) {
   if (problem.training.launches.each.value == 0) {
     return {};
   }
@@ -238,9 +239,13 @@ Seconds bound_by_host(const Problem& problem, const Stage& stage, const TensorSp
     forward.push_back(times[at].forward);
     backward += times[at].backward_input + times[at].backward_weight;
   }
+  double host_speed = kInfinity; // of the slowest
+  for (const int type : types) {
+    host_speed = std::min(host_speed, problem.platform.types[type].host_speed);
+  }
   const Seconds alone = sum_of(forward);
-  forward = forward_beside_host(problem, stage.operators, shards, forward, exchanges);
-  const Seconds launching = launches_of(problem, stage.operators, shards).backward();
+  forward = forward_beside_host(problem, stage.operators, shards, forward, exchanges, host_speed);
+  const Seconds launching = launches_of(problem, stage.operators, shards, host_speed).backward();
   const double of_backward = backward.value > 0 ? std::max(1.0, launching / backward) : 1;
   for (std::size_t at = 0; at < times.size(); ++at) {
     times[at] = {forward[at], times[at].backward_input * of_backward, times[at].backward_weight * of_backward};
@@ -300,7 +305,7 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
   }
   GroupPasses passes;
   RestOfPasses rest = kernels_at_rest(problem, stage, split, types, share, times);
-  passes.ahead = bound_by_host(problem, stage, split, groups, share, times, rest);
+  passes.ahead = bound_by_host(problem, stage, split, types, groups, share, times, rest);
   Seconds computed_forward, computed_backward;
   for (const OperatorTime& time : times) {
     computed_forward += time.forward;

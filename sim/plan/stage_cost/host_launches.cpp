@@ -2,6 +2,7 @@
 #include "sim/plan/stage_cost/host_launches.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace stagecraft {
@@ -11,21 +12,22 @@ bool is_grouped_product(const Operator& what) {
   return what.active < 1 && what.kind == KernelKind::matmul && !what.forward.calls.empty();
 }
 
-// Launches for each kernel of an operator that the model counts: those of the framework; or, where the products of a
-// mixture are launched one by one, a product for each expert of the rank.
-double launches_each(const Operator& what, const HostLaunches& host, const Shard& shard) {
+// Launches for each kernel of an operator that the model counts: those of the framework, in Python, as the host's speed
+// lets it; or, where the products of a mixture are launched one by one, a product for each expert of the rank. That is
+// a loop in C++, of which no host's speed is known but that of the one it was measured on.
+double launches_each(const Operator& what, const HostLaunches& host, const Shard& shard, double host_speed) {
   if (what.captured) {
     return 0;
   }
   if (!host.by_expert || !is_grouped_product(what)) {
-    return host.kernels;
+    return host.kernels / host_speed;
   }
   const double ranks = static_cast<double>(shard.replicas) * (shard.by_expert ? shard.degree : 1);
   return std::max(1.0, what.forward.calls.front().shape[0] / ranks);
 }
 
-PassLaunches launches_of(const Operator& what, const HostLaunches& host, const Shard& shard) {
-  const Seconds one = host.each * launches_each(what, host, shard);
+PassLaunches launches_of(const Operator& what, const HostLaunches& host, const Shard& shard, double host_speed) {
+  const Seconds one = host.each * launches_each(what, host, shard, host_speed);
   return {one * what.forward.launches(), one * what.backward_input.launches(), one * what.backward_weight.launches()};
 }
 
@@ -45,11 +47,20 @@ Shard shard_at(std::span<const Shard> shards, std::size_t at) { return shards.em
 
 } // namespace
 
-PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators, std::span<const Shard> shards) {
+double slowest_host(const Platform& platform, std::span<const DeviceId> devices) {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const DeviceId device : devices) {
+    slowest = std::min(slowest, platform.type_of(device).host_speed);
+  }
+  return slowest;
+}
+
+PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators, std::span<const Shard> shards,
+                         double host_speed) {
   PassLaunches sum;
   for (std::size_t at = 0; at < operators.size(); ++at) {
-    const PassLaunches one =
-        launches_of(problem.model.operators[operators[at]], problem.training.launches, shard_at(shards, at));
+    const PassLaunches one = launches_of(problem.model.operators[operators[at]], problem.training.launches,
+                                         shard_at(shards, at), host_speed);
     sum.forward += one.forward;
     sum.backward_input += one.backward_input;
     sum.backward_weight += one.backward_weight;
@@ -57,7 +68,7 @@ PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> ope
   return sum;
 }
 
-Seconds step_launches(const Problem& problem, std::span<const OperatorId> operators) {
+Seconds step_launches(const Problem& problem, std::span<const OperatorId> operators, double host_speed) {
   const Training& training = problem.training;
   if (!training.launches.by_tensor) {
     return Seconds{0};
@@ -66,12 +77,12 @@ Seconds step_launches(const Problem& problem, std::span<const OperatorId> operat
   for (const OperatorId op : operators) {
     tensors += trained_tensors(problem.model.operators[op]);
   }
-  return training.launches.each * (tensors * training.optimizer->kernels);
+  return training.launches.each * (tensors * training.optimizer->kernels / host_speed);
 }
 
 std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,
                                          std::span<const Shard> shards, std::span<const Seconds> alone,
-                                         std::span<const Seconds> exchanges) {
+                                         std::span<const Seconds> exchanges, double host_speed) {
   std::vector<Seconds> taken(alone.begin(), alone.end());
   const HostLaunches& host = problem.training.launches;
   const std::vector<Operator>& all = problem.model.operators;
@@ -80,7 +91,7 @@ std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const
   }
   if (std::none_of(operators.begin(), operators.end(), [&](OperatorId op) { return all[op].counted_by_host; })) {
     const Seconds computing = std::accumulate(alone.begin(), alone.end(), Seconds{0});
-    const Seconds launching = launches_of(problem, operators, shards).forward;
+    const Seconds launching = launches_of(problem, operators, shards, host_speed).forward;
     for (Seconds& time : taken) {
       time = computing.value > 0 && launching > computing ? time * (launching / computing) : time;
     }
@@ -90,7 +101,7 @@ std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const
   for (std::size_t at = 0; at < operators.size(); ++at) {
     const Operator& what = all[operators[at]];
     const Seconds before = computed;
-    launched += launches_of(what, host, shard_at(shards, at)).forward;
+    launched += launches_of(what, host, shard_at(shards, at), host_speed).forward;
     computed = std::max(computed, launched) + alone[at];
     taken[at] = computed - before;
     if (what.counted_by_host) {

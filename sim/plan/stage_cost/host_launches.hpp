@@ -30,13 +30,16 @@ inline AtRest parts_of(const RestOfPasses& rest, Seconds forward, Seconds backwa
   return {.forward = part(rest.forward, forward), .backward = part(rest.backward, backward)};
 }
 
-/// Of operators of the model. `shards`: what a rank has of each; empty: all of each.
+/// The lowest host speed of some devices.
+double slowest_host(const Platform& platform, std::span<const DeviceId> devices);
+
+/// Of operators of the model. `shards`: what a rank has of each; empty: all of each. `host_speed`: the device type's.
 PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators,
-                         std::span<const Shard> shards = {});
+                         std::span<const Shard> shards = {}, double host_speed = 1);
 
 /// Seconds in which the host launches an optimiser's step over the operators' parameters, tensor by tensor; 0 where the
 /// training has it fused.
-Seconds step_launches(const Problem& problem, std::span<const OperatorId> operators);
+Seconds step_launches(const Problem& problem, std::span<const OperatorId> operators, double host_speed = 1);
 
 /// What each of the operators, in order, takes of a forward, of which the host is a part; `alone` is what its kernels
 /// take, `exchanges` what follows each of them before the next one begins (empty: nothing), in which the host launches
@@ -44,6 +47,6 @@ Seconds step_launches(const Problem& problem, std::span<const OperatorId> operat
 /// (Operator::counted_by_host). Without such an operator all are stretched alike where launching takes longer.
 std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,
                                          std::span<const Shard> shards, std::span<const Seconds> alone,
-                                         std::span<const Seconds> exchanges = {});
+                                         std::span<const Seconds> exchanges = {}, double host_speed = 1);
 
 } // namespace stagecraft

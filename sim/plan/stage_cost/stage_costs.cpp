@@ -624,7 +624,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
     cost.teams = teams_of(problem, stage, fold);
   }
   ReplicaTimes known(problem, stage, split);
-  const Seconds launching = step_launches(problem, stage.operators);
+  const Seconds launching_fast = step_launches(problem, stage.operators);
   cost.loads = known.loads();
   for (std::size_t at = 0; at < (fold != nullptr ? fold->first.size() : stage.replicas()); ++at) {
     const std::size_t replica = fold != nullptr ? static_cast<std::size_t>(fold->first[at]) : at;
@@ -646,6 +646,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
       const DeviceType& type = problem.platform.type_of(device);
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
       const Seconds stepping = optimizer_time(problem.training, steps, type);
+      const Seconds launching = launching_fast / slowest_host(problem.platform, devices);
       const Seconds late = std::max(Seconds{0}, launching - times.ahead - stepping) + step_overhead(problem, stage);
       cost.replicas.push_back(
           {.device = device,

@@ -141,10 +141,10 @@ double seconds_side_by_side(const Problem& problem, const StagePart& forward, co
 namespace {
 
 // No pass takes less than launching its kernels, which take `forward` alone and of that rest as long as `rest` says.
-void bound_by_host(const Problem& problem, std::span<const OperatorId> operators, double forward, RestOfPasses rest,
-                   StreamTimes& times) {
+void bound_by_host(const Problem& problem, std::span<const OperatorId> operators, double host_speed, double forward,
+                   RestOfPasses rest, StreamTimes& times) {
   if (problem.training.launches.each.value > 0) {
-    const PassLaunches launches = launches_of(problem, operators);
+    const PassLaunches launches = launches_of(problem, operators, {}, host_speed);
     times.forward = std::max(times.forward, launches.forward.value);
     times.ahead = Seconds{std::max(0.0, times.backward - launches.backward().value)};
     rest.forward += Seconds{times.forward - forward};
@@ -161,13 +161,13 @@ void bound_by_host(const Problem& problem, std::span<const OperatorId> operators
 }
 
 // Of kernels one after another.
-double forward_in_order(const Problem& problem, std::span<const OperatorId> operators,
+double forward_in_order(const Problem& problem, std::span<const OperatorId> operators, double host_speed,
                         std::span<const OperatorTime> times) {
   std::vector<Seconds> alone;
   for (const OperatorTime& time : times) {
     alone.push_back(time.forward);
   }
-  const std::vector<Seconds> taken = forward_beside_host(problem, operators, {}, alone);
+  const std::vector<Seconds> taken = forward_beside_host(problem, operators, {}, alone, {}, host_speed);
   return std::accumulate(taken.begin(), taken.end(), Seconds{0}).value;
 }
 
@@ -182,12 +182,13 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
     sums.backward_input += time.backward_input.value;
     sums.backward_weight += time.backward_weight.value;
   }
+  const double host_speed = problem.platform.types[type].host_speed;
   sums.backward = sums.backward_input + sums.backward_weight;
   if (streams <= 1 || sums.forward + sums.backward == kInfinity) {
     const double alone = sums.forward;
-    sums.forward = forward_in_order(problem, operators, kernels.times());
-    bound_by_host(problem, operators, alone, figures == StreamFigures::with_rest ? kernels.rest() : RestOfPasses{},
-                  sums);
+    sums.forward = forward_in_order(problem, operators, host_speed, kernels.times());
+    bound_by_host(problem, operators, host_speed, alone,
+                  figures == StreamFigures::with_rest ? kernels.rest() : RestOfPasses{}, sums);
     return sums;
   }
   const double forward_alone = sums.forward, backward_alone = sums.backward;
@@ -203,7 +204,7 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
     rest = {std::max(Seconds{0}, in_order.forward - Seconds{forward_alone - sums.forward}),
             std::max(Seconds{0}, in_order.backward - Seconds{backward_alone - sums.backward})};
   }
-  bound_by_host(problem, operators, sums.forward, rest, sums);
+  bound_by_host(problem, operators, host_speed, sums.forward, rest, sums);
   return sums;
 }
 

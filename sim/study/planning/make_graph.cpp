@@ -30,6 +30,12 @@ int longest_burst(const Schedule& schedule) {
   return longest;
 }
 
+bool blocks_sends(BlockingSends sends, const Schedule& schedule) {
+  const bool interleaved = schedule.stages > static_cast<int>(schedule.orders.size());
+  return sends == BlockingSends::always || (sends == BlockingSends::unsplit && !schedule.splits_backward) ||
+         (sends == BlockingSends::non_interleaved && !schedule.splits_backward && !interleaved);
+}
+
 // Seconds in which a device exchanges rows of experts in a forward of one stage and a backward of another.
 Seconds expert_seconds(const PlanCost& cost, const FusedPair& pair) {
   const std::size_t axis = AxisGroups::place_of(Axis::experts);
@@ -292,7 +298,7 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
                            .schedule = ordered.schedule,
                            .router = costs.router(),
                            .barrier = waits,
-                           .blocking_sends = study.training.blocking_sends,
+                           .blocking_sends = blocks_sends(study.training.blocking_sends, ordered.schedule),
                            .early_recompute = problem.training.recompute.rule.early,
                            .all_reduce = problem.training.all_reduce->name,
                            .exchanges = choice.exchanges.value_or(exchanges_of(study)),

@@ -381,7 +381,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.loss = &map.choice("loss", kLosses, training.loss->name);
   training.image_layout = &map.choice("image_layout", kImageLayouts, training.image_layout->name);
   training.framework = map.text("framework", "");
-  training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
+  training.blocking_sends = map.choice("blocking_sends", kBlockingSends, "false").sends;
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});
   training.exchange_beside = map.boolean("exchange_beside", training.exchange_beside);

@@ -98,6 +98,25 @@ struct RecomputeChoice {
   }
 };
 
+/// Under which schedules a device that sends computes nothing until the data has arrived.
+enum class BlockingSends {
+  never,
+  non_interleaved, ///< under those with one stage a device whose backward is one piece, as 1F1B
+  unsplit,         ///< under those whose backward is one piece
+  always,
+};
+struct BlockingSendsRow {
+  std::string_view name, help;
+  BlockingSends sends;
+};
+inline constexpr std::array kBlockingSends = {
+    BlockingSendsRow{"false", "a device computes while it sends", BlockingSends::never},
+    BlockingSendsRow{"true", "a device that sends computes nothing until the data has arrived", BlockingSends::always},
+    BlockingSendsRow{"non-interleaved", "the same under schedules with one stage a device whose backward is one piece",
+                     BlockingSends::non_interleaved},
+    BlockingSendsRow{"unsplit", "the same under schedules whose backward is one piece", BlockingSends::unsplit},
+};
+
 struct StepModeRow {
   std::string_view name, help;
   StepMode step;
@@ -229,8 +248,7 @@ struct Training {
   const AttentionRow* attention = &kAttentions[0]; ///< which kernels compute attention
   const LossRow* loss = &kLosses[0];               ///< how the loss over words is computed
   const ImageLayoutRow* image_layout = &kImageLayouts[0];
-  bool blocking_sends =
-      false;                 ///< a device starts to send when its kernel has ended, and computes nothing while it sends
+  BlockingSends blocking_sends = BlockingSends::never;
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another
   /// Replicas reduce a bucket of gradients of this size as soon as the last backward pass has filled it, as
   /// DistributedDataParallel does; 0: all gradients together after the pass.
