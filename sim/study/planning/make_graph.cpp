@@ -173,7 +173,7 @@ std::string not_shared(const Problem& problem, const Plan& plan) {
     const Stage& stage = plan.stages[s];
     const auto replicas = static_cast<int>(stage.replicas());
     const std::string name = "stage " + std::to_string(s);
-    if (by_unit && stage.in_turn) {
+    if (by_unit && stage.turns > 1) {
       return name + "'s replicas take micro-batches in turn, so they cannot gather weights or reduce gradients "
                     "together for each; allowed: training.parallel.zero 0 or 1";
     }
@@ -183,7 +183,7 @@ std::string not_shared(const Problem& problem, const Plan& plan) {
              ", and groups of training.parallel.shard " + std::to_string(sharding.group) +
              " share; allowed: a multiple of " + std::to_string(apart);
     }
-    if (stage.in_turn && sharding.sharing(replicas) != replicas) {
+    if (stage.turns > 1 && sharding.sharing(replicas) != replicas) {
       return name + "'s replicas take micro-batches in turn, and only some of them share states; allowed: "
                     "training.parallel.shard left out";
     }
