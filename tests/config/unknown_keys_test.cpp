@@ -24,10 +24,31 @@ const std::string kMlPerf = "export MINIBS=8 TP=1\n";
 
 std::vector<Unknown> unknown_keys() {
   std::vector<Unknown> all;
-  for (const std::string section :
-       {"job", "profiling", "metrics", "model", "optimizer", "lr_scheduler", "activation_checkpoint", "checkpoint", "comm",
-        "memory_estimation", "fault_tolerance", "experimental", "validation", "validator", "debug", "compile", "float8",
-        "mx", "parallelism", "dataloader", "tokenizer", "loss", "override", "quantize.linear.float8", "made_up"}) {
+  for (const std::string section : {"job",
+                                    "profiling",
+                                    "metrics",
+                                    "model",
+                                    "optimizer",
+                                    "lr_scheduler",
+                                    "activation_checkpoint",
+                                    "checkpoint",
+                                    "comm",
+                                    "memory_estimation",
+                                    "fault_tolerance",
+                                    "experimental",
+                                    "validation",
+                                    "validator",
+                                    "debug",
+                                    "compile",
+                                    "float8",
+                                    "mx",
+                                    "parallelism",
+                                    "dataloader",
+                                    "tokenizer",
+                                    "loss",
+                                    "override",
+                                    "quantize.linear.float8",
+                                    "made_up"}) {
     all.push_back({"torchtitan", "t.toml", kTitan + "[" + section + "]\nfrobnicate = true\n", "frobnicate"});
   }
   all.push_back({"torchtitan", "t.toml", kTitan + "frobnicate = 3\n", "frobnicate"});
@@ -52,8 +73,8 @@ std::vector<Unknown> unknown_keys() {
     const std::string key = argument == "--frob_nicate" ? "frob-nicate" : "frobnicate";
     all.push_back({"megatron", "train.sh", kMegatron + argument + "\n", key});
   }
-  for (const std::string section : {"model", "train", "ddp", "optimizer", "logger", "dataset", "checkpoint", "scheduler",
-                                    "rng", "tokenizer", "validation", "comm_overlap", "made_up"}) {
+  for (const std::string section : {"model", "train", "ddp", "optimizer", "logger", "dataset", "checkpoint",
+                                    "scheduler", "rng", "tokenizer", "validation", "comm_overlap", "made_up"}) {
     all.push_back({"megatron-bridge", "b.yaml", kBridge + section + ": {frobnicate: 3}\n", "frobnicate"});
     if (section == "train") {
       all.back().text = "train: {micro_batch_size: 1, frobnicate: 3}\n";
@@ -74,12 +95,12 @@ TEST_CASE("a key that nobody knows is listed or refused with its place, in every
     INFO(one.format << ": " << one.text);
     formats.insert(one.format);
     std::vector<std::string> listed;
-    const std::string refused = error_of(
-        [&] { listed = read_config({one.text, one.file}, one.format, on_devices(8)).unheeded; });
+    const std::string refused = error_of([&] {
+      listed = read_config({one.text, one.file}, one.format, on_devices(8)).unheeded;
+    });
     if (refused.empty()) {
-      CHECK(std::count_if(listed.begin(), listed.end(), [&](const std::string& line) {
-              return line.find(one.key) != std::string::npos;
-            }) == 1);
+      CHECK(std::count_if(listed.begin(), listed.end(),
+                          [&](const std::string& line) { return line.find(one.key) != std::string::npos; }) == 1);
     } else {
       CHECK_THAT(refused, Catch::StartsWith(one.file + ":"));
       CHECK_THAT(refused, Catch::Contains(one.key));
@@ -93,7 +114,8 @@ TEST_CASE("a key that nobody knows is listed or refused with its place, in every
 TEST_CASE("keys that change neither time nor memory pass in silence, in every format", "[config][conformance]") {
   for (const auto& [format, file, text, key] : std::vector<Unknown>{
            {"torchtitan", "t.toml",
-            kTitan + "[activation_checkpoint]\nmode = \"none\"\n[metrics]\nlog_freq = 1\n[checkpoint]\nenable = true\nfolder = \"x\"\n[debug]\nseed = 3\n"
+            kTitan + "[activation_checkpoint]\nmode = \"none\"\n[metrics]\nlog_freq = 1\n[checkpoint]\nenable = "
+                     "true\nfolder = \"x\"\n[debug]\nseed = 3\n"
                      "[validation]\nenable = true\n[comm]\nmode = \"default\"\n",
             ""},
            {"deepspeed", "d.json",
@@ -101,7 +123,8 @@ TEST_CASE("keys that change neither time nor memory pass in silence, in every fo
               "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 10}}, "wandb": {"enabled": true}})",
             ""},
            {"megatron", "train.sh",
-            kMegatron + "--lr 1e-4 --save x --log-interval 1 --swiglu --vocab-file v --tensorboard-dir t --eval-iters 1\n",
+            kMegatron +
+                "--lr 1e-4 --save x --log-interval 1 --swiglu --vocab-file v --tensorboard-dir t --eval-iters 1\n",
             ""},
            {"megatron-bridge", "b.yaml",
             kBridge + "logger: {log_interval: 1}\ncheckpoint: {save_interval: 5}\nmodel: {rotary_base: 10000}\n", ""},
@@ -122,8 +145,9 @@ TEST_CASE("what TorchTitan's sections ask for and nobody models is listed, and n
                 "[compile]\nenable = true\ncomponents = [\"loss\"]\n[loss]\nnum_chunks = 8\n",
        "t.toml"},
       "torchtitan", on_devices(8));
-  for (const std::string line : {"training.deterministic", "experimental.custom_import", "optimizer.implementation foreach",
-                                 "comm.mode local_tensor", "fault_tolerance.enable", "loss.num_chunks 8"}) {
+  for (const std::string line :
+       {"training.deterministic", "experimental.custom_import", "optimizer.implementation foreach",
+        "comm.mode local_tensor", "fault_tolerance.enable", "loss.num_chunks 8"}) {
     CAPTURE(line);
     CHECK(std::count(read.unheeded.begin(), read.unheeded.end(), line) == 1);
   }
@@ -141,7 +165,8 @@ TEST_CASE("MLPerf's graphs, recomputed modules and dispatchers are taken", "[con
   CHECK(value(read, "recompute.modules") == R"(["mlp"])");
   CHECK(value(read, "gradient_bucket") == "4000 B"); // of 4 B each
   CHECK(read.unheeded == std::vector<std::string>{});
-  const ImportedTraining whole = read_config({kMlPerf + "export FULL_CUDA_GRAPH=1\n", "config_x.sh"}, "mlperf", on_devices(8));
+  const ImportedTraining whole =
+      read_config({kMlPerf + "export FULL_CUDA_GRAPH=1\n", "config_x.sh"}, "mlperf", on_devices(8));
   CHECK(value(whole, "launches.captured") == R"(["full_iteration"])");
 }
 

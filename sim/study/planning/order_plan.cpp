@@ -208,7 +208,7 @@ std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Pl
 bool same_work(const Schedule& one, const Schedule& other) {
   return one.orders == other.orders && one.splits_backward == other.splits_backward && one.flushes == other.flushes &&
          one.steps_each_micro_batch == other.steps_each_micro_batch && one.predicts_weights == other.predicts_weights &&
-         one.versions == other.versions;
+         one.pairs_by_layers == other.pairs_by_layers && one.versions == other.versions;
 }
 
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,

@@ -545,10 +545,10 @@ private:
       draft_.leave(given_.written(overlap) +
                    " without virtual stages, which Megatron-LM refuses (here a rank has one)");
     }
-    // A pair hides what goes to experts behind all else, gradients of weights too.
-    if (given_.has("delay-wgrad-compute") && !beside) {
-      draft_.leave(given_.written("delay-wgrad-compute") + " (which Megatron-LM does only with " +
-                   given_.written(overlap) + ")");
+    if (const char* delay = "delay-wgrad-compute"; given_.has(delay) && beside) {
+      draft_.set("delayed_weights", "true", given_.where(delay));
+    } else if (given_.has(delay)) {
+      draft_.leave(given_.written(delay) + " (which Megatron-LM does only with " + given_.written(overlap) + ")");
     }
     read_deferred_head();
     const char* group = "microbatch-group-size-per-virtual-pipeline-stage";
