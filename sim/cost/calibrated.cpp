@@ -214,16 +214,18 @@ private:
       return least_of_experts(pass, type, what.products.value_or(precision), gap, range);
     }
     const Pass part = pass_of_shard(pass, shard);
-    const auto shapes = roofline_time(part, what.kind, type, range.high, precision, what.products);
-    const double roofline = shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high
-                                   : std::numeric_limits<double>::infinity();
+    const auto roofline = [&] {
+      const auto shapes = roofline_time(part, what.kind, type, range.high, precision, what.products);
+      return shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high
+                    : std::numeric_limits<double>::infinity();
+    };
     const auto fitted = least_fitted(what, pass, which, type, precision, range);
     if (!fitted) {
-      return roofline;
+      return roofline();
     }
     const double casts = cast_time(part, type, range.high).value * range.least_degree / range.high;
     const double left = gap.value > 0 ? 0 : fitted->per_size + casts;
-    return fitted->everywhere ? left : std::min(left, roofline);
+    return fitted->everywhere ? left : std::min(left, roofline());
   }
 
   // The sum over the kernels of a pass; nothing where one of them has no fit anywhere in the range.

@@ -26,7 +26,7 @@ namespace stagecraft {
 struct Stage {
   std::vector<OperatorId> operators;             ///< ascending
   std::vector<DeviceId> devices;                 ///< replica by replica, in each by rank
-  std::vector<double> shares;                    ///< share of each replica, adding up to 1; empty: equal shares
+  std::vector<double> shares;                    ///< of each replica, adding up to 1 in a turn; empty: equal shares
   int tensor_parallel = 1;                       ///< t, which divides the number of devices
   bool sequence_parallel = false;                ///< between products the devices of a replica share tokens
   TensorRule tensor_rule = TensorRule::megatron; ///< by which they share operators
@@ -34,13 +34,13 @@ struct Stage {
   std::vector<OperatorId> recomputed; ///< for a selective stage: the operators that run forward again, ascending
   Context context{};                  ///< replicas that share tokens
   Experts experts{};                  ///< ranks, across replicas, that share experts
-  bool in_turn = false;               ///< replicas take whole micro-batches in turn instead of a share of each
-  int streams = 0;                    ///< streams of the device on which its kernels run; 0: as the training says
+  int turns = 1;   ///< so many groups of equally many replicas take whole micro-batches in turn, not a share of each
+  int streams = 0; ///< streams of the device on which its kernels run; 0: as the training says
 
   StageAxes axes() const { return {tensor_parallel, sequence_parallel, tensor_rule, context, experts}; }
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
-    return in_turn ? 1.0 : shares.empty() ? 1.0 / static_cast<double>(replicas()) : shares[replica];
+    return shares.empty() ? static_cast<double>(turns) / static_cast<double>(replicas()) : shares[replica];
   }
   /// Whether an operator of the stage runs forward again before backward.
   bool recomputes(OperatorId op) const {

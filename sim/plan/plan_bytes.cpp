@@ -42,7 +42,7 @@ private:
 
 template <class Way, class SomeStage> void stage(Way& way, SomeStage& all) {
   auto& [operators, devices, shares, tensor_parallel, sequence_parallel, tensor_rule, recompute, recomputed, context,
-         experts, in_turn, streams] = all;
+         experts, turns, streams] = all;
   auto& [expert_ranks, expert_tensor] = experts;
   auto& [context_ranks, context_rule, context_heads, context_order] = context;
   way.list(operators);
@@ -59,7 +59,7 @@ template <class Way, class SomeStage> void stage(Way& way, SomeStage& all) {
   way.plain(context_order);
   way.plain(expert_ranks);
   way.plain(expert_tensor);
-  way.plain(in_turn);
+  way.plain(turns);
   way.plain(streams);
 }
 

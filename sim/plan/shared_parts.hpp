@@ -21,15 +21,19 @@ struct SharedPart {
 };
 
 /// The pairs of replicas whose parts of a micro-batch overlap: replicas have theirs one after the other, in these
-/// shares. `bytes` are those of the whole micro-batch.
-inline std::vector<SharedPart> shared_parts(Bytes bytes, std::span<const double> from, std::span<const double> to) {
+/// shares, those of each turn for themselves. `bytes` are those of the whole micro-batch.
+inline std::vector<SharedPart> shared_parts(Bytes bytes, std::span<const double> from, std::span<const double> to,
+                                            std::size_t turns = 1) {
   constexpr double kRounding = 1e-12;
   std::vector<SharedPart> parts;
+  const std::size_t of_turn = from.size() / turns, to_turn = to.size() / turns;
   double from_start = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {
+    from_start = i % of_turn == 0 ? 0 : from_start;
     const double from_end = from_start + from[i];
+    const std::size_t first = i / of_turn * to_turn;
     double to_start = 0;
-    for (std::size_t j = 0; j < to.size(); ++j) {
+    for (std::size_t j = first; j < first + to_turn; ++j) {
       const double to_end = to_start + to[j];
       const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
       if (overlap > kRounding) {

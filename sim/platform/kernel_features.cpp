@@ -36,7 +36,8 @@ template <int Height, int Width> double tiles(const Kernel& kernel) {
 
 // The logarithm of a rounded amount over the exact one, where both rise with every extent.
 FeatureRange logarithm_of(FeatureRange rounded, FeatureRange exact) {
-  return {std::max(0.0, std::log(rounded.low / exact.high)), std::log(rounded.high / exact.low)};
+  const double least = rounded.low / exact.high;
+  return {least > 1 ? std::log(least) : 0, std::log(rounded.high / exact.low)};
 }
 
 // Tiles run in waves, one tile per multiprocessor. ln of (time of whole waves / time if the last wave could be partly
@@ -46,10 +47,13 @@ template <int Height, int Width> double wave(const Kernel& kernel, double proces
   return std::log(std::ceil(waves) / waves);
 }
 
+// The same between so many tiles and so many.
+FeatureRange wave_between(double fewest, double most, double processors) {
+  const FeatureRange waves{fewest / processors, most / processors};
+  return logarithm_of({std::ceil(waves.low), std::ceil(waves.high)}, waves);
+}
 template <int Height, int Width> FeatureRange wave_range(const KernelRange& kernels, double processors) {
-  const double least = tiles<Height, Width>(kernels.low) / processors;
-  const double most = tiles<Height, Width>(kernels.high) / processors;
-  return logarithm_of({std::ceil(least), std::ceil(most)}, {least, most});
+  return wave_between(tiles<Height, Width>(kernels.low), tiles<Height, Width>(kernels.high), processors);
 }
 
 // The same as wave(), but 0 unless there is more than one wave (later_wave), or unless there is just one (first_wave).
@@ -62,37 +66,53 @@ template <int Height, int Width> double first_wave(const Kernel& kernel, double 
 }
 
 template <int Height, int Width> FeatureRange later_wave_range(const KernelRange& kernels, double processors) {
-  if (tiles<Height, Width>(kernels.high) <= processors) {
+  const double most = tiles<Height, Width>(kernels.high);
+  if (most <= processors) {
     return {};
   }
-  const FeatureRange range = wave_range<Height, Width>(kernels, processors);
-  return {tiles<Height, Width>(kernels.low) > processors ? range.low : 0, range.high};
+  const double fewest = tiles<Height, Width>(kernels.low);
+  const FeatureRange range = wave_between(fewest, most, processors);
+  return {fewest > processors ? range.low : 0, range.high};
 }
 template <int Height, int Width> FeatureRange first_wave_range(const KernelRange& kernels, double processors) {
-  if (tiles<Height, Width>(kernels.low) > processors) {
+  const double fewest = tiles<Height, Width>(kernels.low);
+  if (fewest > processors) {
     return {};
   }
-  const FeatureRange range = wave_range<Height, Width>(kernels, processors);
-  return {tiles<Height, Width>(kernels.high) > processors ? 0 : range.low, range.high};
+  const double most = tiles<Height, Width>(kernels.high);
+  const FeatureRange range = wave_between(fewest, most, processors);
+  return {most > processors ? 0 : range.low, range.high};
 }
 
 // What whole waves of tiles cost, with the tile that a library would choose, that of the least time. The cost of a tile
 // per result grows with the operands that it loads: 1 + c (1/height + 1/width).
 double best_tiles(const Kernel& kernel, double processors) {
-  constexpr double kLoads = 20;
-  constexpr std::array<std::pair<double, double>, 9> kTiles = {
-      {{256, 128}, {128, 256}, {192, 128}, {128, 192}, {128, 128}, {64, 256}, {128, 64}, {64, 128}, {64, 64}}};
+  static constexpr std::array<double, 4> kSides = {64, 128, 192, 256};
+  struct Tile {
+    std::size_t height, width; // places among the sides
+    double results = kSides[height] * kSides[width];
+    double cost = 1 + 20 * (1 / kSides[height] + 1 / kSides[width]); // of a result
+  };
+  static constexpr std::array<Tile, 9> kTiles = {
+      {{3, 1}, {1, 3}, {2, 1}, {1, 2}, {1, 1}, {0, 3}, {1, 0}, {0, 1}, {0, 0}}};
   const ProductShape product = product_of(kernel);
   const double batch = kernel.op == KernelOp::gemm ? dimension(kernel, 0) : 1;
+  std::array<double, kSides.size()> down{}, across{}; // tiles of such a side
+  for (std::size_t side = 0; side < kSides.size(); ++side) {
+    down[side] = batch * std::ceil(product.rows / batch / kSides[side]);
+    across[side] = std::ceil(product.columns / kSides[side]);
+  }
   double least = std::numeric_limits<double>::infinity();
-  for (const auto& [height, width] : kTiles) {
-    const double count = batch * std::ceil(product.rows / batch / height) * std::ceil(product.columns / width);
-    const double waves = std::ceil(count / processors);
-    least = std::min(least, waves * height * width * (1 + kLoads * (1 / height + 1 / width)));
+  for (const Tile& tile : kTiles) {
+    const double waves = std::ceil(down[tile.height] * across[tile.width] / processors);
+    least = std::min(least, waves * tile.results * tile.cost);
   }
   return least * processors;
 }
-double result_of(const Kernel& kernel) { return product_of(kernel).rows * product_of(kernel).columns; }
+double result_of(const Kernel& kernel) {
+  const ProductShape product = product_of(kernel);
+  return product.rows * product.columns;
+}
 double best_wave(const Kernel& kernel, double processors) {
   return std::log(best_tiles(kernel, processors) / result_of(kernel));
 }

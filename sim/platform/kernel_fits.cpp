@@ -344,52 +344,80 @@ namespace {
 struct SizedRange {
   KernelRange kernels;
   double low_size = 0, high_size = 1;
+  bool is_kernel = false; ///< both ends are the same
 };
 
 FeatureRange range_of(FeatureId id, const SizedRange& range, double processors) {
-  return stagecraft::range_of(kernel_features()[static_cast<std::size_t>(id)], range.kernels, processors);
+  const KernelFeature& one = kernel_features()[static_cast<std::size_t>(id)];
+  if (range.is_kernel) {
+    const double value = one.value(range.kernels.high, processors);
+    return {value, value};
+  }
+  return stagecraft::range_of(one, range.kernels, processors);
 }
+
+// The places on each axis of a grid at which its interpolation may be least, one axis after the other.
+struct PlacesOfAxes {
+  std::vector<Place> all;
+  std::array<std::size_t, kMostGridAxes> end{}; ///< [axis]: behind its last one
+};
 
 // The least value of the grid's interpolation between two logarithms on each axis: a function that is linear along each
 // axis between its nodes takes it at a node or at an end.
-double least_interpolated(const ResidualGrid& grid, const std::array<std::vector<Place>, kMostGridAxes>& looked_at,
-                          Places& places, std::size_t axis = 0) {
+double least_interpolated(const ResidualGrid& grid, const PlacesOfAxes& looked_at, Places& places,
+                          std::size_t axis = 0) {
   if (axis == grid.axes.size()) {
     return interpolate(grid, places);
   }
   double least = std::numeric_limits<double>::infinity();
-  for (const Place& place : looked_at[axis]) {
-    places[axis] = place;
+  for (std::size_t at = axis > 0 ? looked_at.end[axis - 1] : 0; at < looked_at.end[axis]; ++at) {
+    places[axis] = looked_at.all[at];
     least = std::min(least, least_interpolated(grid, looked_at, places, axis + 1));
   }
   return least;
 }
 
-// The places on an axis at which the interpolation may be least: both ends and the nodes between them.
-std::vector<Place> places_between(const std::vector<double>& nodes, const FeatureRange& between) {
-  std::vector<Place> places;
-  places.reserve(nodes.size() + 2);
-  places.push_back(place_of(nodes, between.low));
-  if (between.high > between.low) {
-    places.push_back(place_of(nodes, between.high));
+// Adds those of one axis: both ends and the nodes between them.
+void add_places(const std::vector<double>& nodes, const FeatureRange& values, std::vector<Place>& places) {
+  const double low = std::log(values.low);
+  places.push_back(place_of(nodes, low));
+  if (values.high <= values.low) {
+    return;
   }
-  for (const double node : nodes) {
-    if (node > between.low && node < between.high) {
-      places.push_back(place_of(nodes, node));
+  const double high = std::log(values.high);
+  if (high > low) {
+    places.push_back(place_of(nodes, high));
+  }
+  for (auto node = std::upper_bound(nodes.begin(), nodes.end(), low); node != nodes.end() && *node < high; ++node) {
+    places.push_back(place_of(nodes, *node));
+  }
+}
+
+double least_interpolated(const ResidualGrid& grid, const SizedRange& range, double processors) {
+  Places places{};
+  if (range.is_kernel) {
+    for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) {
+      const FeatureRange values = range_of(grid.axes[axis].feature, range, processors);
+      places[axis] = place_of(grid.axes[axis].nodes, std::log(values.low));
     }
+    return interpolate(grid, places);
   }
-  return places;
+  PlacesOfAxes looked_at;
+  std::size_t most = 0;
+  for (const GridAxis& axis : grid.axes) {
+    most += axis.nodes.size() + 2;
+  }
+  looked_at.all.reserve(most);
+  for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) {
+    add_places(grid.axes[axis].nodes, range_of(grid.axes[axis].feature, range, processors), looked_at.all);
+    looked_at.end[axis] = looked_at.all.size();
+  }
+  return least_interpolated(grid, looked_at, places);
 }
 
 // The roofline per size is least at the high end; the residual may be least anywhere.
 double least_of(const ResidualGrid& grid, const SizedRange& range, double processors) {
-  std::array<std::vector<Place>, kMostGridAxes> looked_at;
-  for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) {
-    const FeatureRange values = range_of(grid.axes[axis].feature, range, processors);
-    looked_at[axis] = places_between(grid.axes[axis].nodes, {std::log(values.low), std::log(values.high)});
-  }
-  Places places{};
-  double residual = least_interpolated(grid, looked_at, places);
+  double residual = least_interpolated(grid, range, processors);
   for (const FitTerm& term : grid.corrections) {
     const FeatureRange values = range_of(term.feature, range, processors);
     residual += term.coefficient * (term.coefficient > 0 ? values.low : values.high);
@@ -485,17 +513,17 @@ std::optional<LeastKernelTime> least_fitted(const KernelFits& fits, const SizedR
 std::optional<LeastKernelTime> least_of_sources(const KernelFits& fits, const SizedRange& range) {
   const Kernel& kernel = range.kernels.high;
   const std::optional<Precision> other = like_format(kernel.precision);
-  std::vector<std::pair<KernelPass, Precision>> sources = {{kernel.pass, kernel.precision}};
-  for (const KernelPass pass : {kernel.pass, KernelPass::forward}) {
-    for (const Precision precision : {kernel.precision, other.value_or(kernel.precision)}) {
-      const std::pair source{pass, precision};
-      if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
-        sources.push_back(source);
-      }
-    }
-  }
+  const std::array<std::pair<KernelPass, Precision>, 4> sources = {
+      {{kernel.pass, kernel.precision},
+       {kernel.pass, other.value_or(kernel.precision)},
+       {KernelPass::forward, kernel.precision},
+       {KernelPass::forward, other.value_or(kernel.precision)}}};
   std::optional<LeastKernelTime> least;
-  for (const auto& [pass, precision] : sources) {
+  for (auto source = sources.begin(); source != sources.end(); ++source) {
+    if (std::find(sources.begin(), source, *source) != source) {
+      continue; // asked before
+    }
+    const auto [pass, precision] = *source;
     SizedRange like = range;
     like.kernels.low.pass = like.kernels.high.pass = pass;
     like.kernels.low.precision = like.kernels.high.precision = precision;
@@ -536,7 +564,7 @@ double least_scaled(const KernelFits& fits, const SizedRange& range, double per_
 
 std::optional<LeastKernelTime> least_time(const KernelFits& fits, const KernelRange& kernels, double low_size,
                                           double high_size) {
-  const SizedRange range{kernels, low_size, high_size};
+  const SizedRange range{kernels, low_size, high_size, kernels.low.shape == kernels.high.shape};
   std::optional<LeastKernelTime> least = least_of_sources(fits, range);
   if (least && fits.scale) {
     least->per_size = least_scaled(fits, range, least->per_size);

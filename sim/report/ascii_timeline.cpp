@@ -299,10 +299,30 @@ private:
     return labels;
   }
 
+  // What a line shows.
+  struct Line {
+    std::vector<int> stages;
+    std::vector<Painted> columns;
+    Labels labels;
+  };
+
+  // Whether two devices do the same at the same times, as those of a tensor-parallel group do.
+  bool same_line(std::size_t one, std::size_t other) const {
+    return std::equal(programs_[one].begin(), programs_[one].end(), programs_[other].begin(), programs_[other].end(),
+                      [&](Entry a, Entry b) {
+                        const Work &of_a = work_of(a), &of_b = work_of(b);
+                        return start_[a] == start_[b] && finish_[a] == finish_[b] && of_a.kind == of_b.kind &&
+                               of_a.stage == of_b.stage && micro_batch_of(a) == micro_batch_of(b);
+                      });
+  }
+
   void write_line(std::size_t device) {
-    const std::vector<int> stages = stages_of(device);
-    const std::vector<Painted> columns = paint(device);
-    const Labels labels = choose_labels(stages, columns);
+    if (device == 0 || !same_line(device - 1, device)) {
+      line_.stages = stages_of(device);
+      line_.columns = paint(device);
+      line_.labels = choose_labels(line_.stages, line_.columns);
+    }
+    const auto& [stages, columns, labels] = line_;
     for (std::size_t at = 0; at < columns.size(); at += run_length(columns, at)) {
       const std::size_t length = run_length(columns, at);
       if (columns[at].kind == kIdle) {
@@ -422,6 +442,7 @@ private:
   std::vector<std::vector<Entry>> programs_; // [device]: tasks of all iterations drawn
   std::size_t name_width_ = 0;
   Scale scale_;
+  Line line_; // of the device that was drawn last
   std::string text_;
   std::array<bool, kDrawn.size()> seen_{};
   bool idle_seen_ = false, chunk_seen_ = false;

@@ -11,7 +11,7 @@ namespace stagecraft {
 namespace {
 
 // "8", or "2 to 8" where stages differ.
-template <class Degree> std::string degree_of(const Run& run, Degree degree) {
+template <class Degree> std::string degree_of(const Run& run, const Degree& degree) {
   int least = degree(run.stages.front()), most = least;
   for (const RunStage& stage : run.stages) {
     least = std::min(least, degree(stage));
@@ -38,15 +38,25 @@ std::string recomputation_of(const RunRecompute& recompute) {
                                     : to_text(recompute).insert(recompute.what.size(), " recomputation");
 }
 
+// Whether micro-batches go through the same devices from both ends, and not to replicas of each stage in turn.
+bool goes_both_ways(const Run& run) {
+  const auto devices_of = [](const RunStage& stage) {
+    return std::set<std::string>(stage.devices.begin(), stage.devices.end());
+  };
+  return run.stages.size() > 1 && run.stages.front().turns > 1 &&
+         devices_of(run.stages.front()) == devices_of(run.stages.back());
+}
+
 // "8 micro-batches of 2 sequences a replica": what a replica computes at once.
 std::string micro_batches_of(const Run& run) {
   const double batch = run.samples_per_second * run.metrics.iteration.value;
-  const double each = batch / run.micro_batches / run.stages.front().data_parallel;
+  const RunStage& first = run.stages.front();
+  const double each = batch / run.micro_batches / first.data_parallel * first.turns;
   const bool whole = std::abs(each - std::round(each)) < 1e-6 * each;
   const std::string thing = run.tokens_per_second > 0 ? "sequence" : "sample";
   return std::to_string(run.micro_batches) + (run.micro_batches == 1 ? " micro-batch of " : " micro-batches of ") +
          to_text(each, whole ? 0 : 2) + " " + thing + (std::abs(each - 1) < 1e-6 ? "" : "s") +
-         (run.stages.front().data_parallel > 1 ? " a replica" : "");
+         (first.data_parallel > first.turns ? " a replica" : "");
 }
 
 } // namespace
@@ -66,14 +76,17 @@ std::string plan_line(const Run& run) {
   const int ranks = pipeline_ranks(run);
   const auto chunks = run.stages.size() / static_cast<std::size_t>(ranks);
   const RunStage& first = run.stages.front();
-  std::string words = "data " + degree_of(run, [](const RunStage& stage) { return stage.data_parallel; }) +
-                      ", tensor " + degree_of(run, [](const RunStage& stage) { return stage.tensor_parallel; }) +
+  const bool both_ways = goes_both_ways(run);
+  const auto data = [&](const RunStage& stage) { return stage.data_parallel / (both_ways ? stage.turns : 1); };
+  std::string words = "data " + degree_of(run, data) + ", tensor " +
+                      degree_of(run, [](const RunStage& stage) { return stage.tensor_parallel; }) +
                       (first.sequence_parallel ? " with sequence parallelism" : "");
   if (first.context.ranks > 1) {
     words += ", context " + degree_of(run, [](const RunStage& stage) { return stage.context.ranks; });
   }
   words += ", pipeline " + std::to_string(ranks) +
-           (ranks > 1 && chunks > 1 ? " of " + std::to_string(chunks) + " stages each" : "");
+           (ranks > 1 && chunks > 1 ? " of " + std::to_string(chunks) + " stages each" : "") +
+           (both_ways ? " both ways" : "");
   for (const RunStage& stage : run.stages) {
     if (stage.experts.ranks > 1) {
       words += ", expert " + std::to_string(stage.experts.ranks);

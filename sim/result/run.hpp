@@ -24,6 +24,7 @@ struct RunStage {
   std::vector<std::string> operators, devices;
   std::vector<double> shares;
   int data_parallel = 1, tensor_parallel = 1;
+  int turns = 1;     ///< groups of its replicas that take whole micro-batches in turn
   Context context{}; ///< of the ranks that share a replica's tokens
   Experts experts{}; ///< of the ranks that share experts
   bool sequence_parallel = false;

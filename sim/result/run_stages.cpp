@@ -24,6 +24,7 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
     }
     shown.shares = stage.shares;
     shown.data_parallel = static_cast<int>(stage.replicas()) / stage.context.ranks;
+    shown.turns = stage.turns;
     shown.context = stage.context;
     shown.experts = stage.experts;
     shown.tensor_parallel = stage.tensor_parallel;
@@ -124,6 +125,9 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
     if (stage.zero > 0 && stage.shard < replicas) {
       json["layout"]["shard"] = stage.shard;
     }
+  }
+  if (stage.turns > 1) {
+    json["turns"] = stage.turns;
   }
   if (stage.experts.ranks > 1) {
     json["expert_layout"] = {

@@ -96,6 +96,7 @@ struct Schedule {
   bool flushes = true;
   bool steps_each_micro_batch = false; ///< the optimiser runs after every backward, not once per iteration
   bool predicts_weights = false;       ///< each forward first extrapolates its weights (XPipe)
+  bool pairs_by_layers = false;        ///< as in the row
   std::vector<int> versions;           ///< [stage]: versions of its weights that a rank keeps; empty: 1 each
   std::vector<double> staleness;       ///< [stage]: optimiser steps between the weights that F used and those that its
                                        ///< gradient updates, the mean over micro-batches; empty: 0 each
@@ -132,9 +133,10 @@ struct ScheduleRow {
   bool splits_backward = false;
   int chunks = 1;                                               ///< stages per rank; 0: as many as asked for
   StagePlacement stage_placement = StagePlacement::interleaved; ///< on which ranks
-  bool bidirectional = false;       ///< stage s lives on rank P-1-s too, and half of the micro-batches run there
-  bool timed = false;               ///< the order follows the stages' figures, not only the numbers
-  bool in_turn = false;             ///< replicas of a stage are ranks, which take whole micro-batches in turn
+  bool bidirectional = false;   ///< stage s lives on rank P-1-s too, and half of the micro-batches run there
+  bool pairs_by_layers = false; ///< what is fused runs beside each other in a fixed order, layer by layer (Megatron)
+  bool timed = false;           ///< the order follows the stages' figures, not only the numbers
+  bool in_turn = false;         ///< replicas of a stage are ranks, which take whole micro-batches in turn
   std::string_view planned_as = {}; ///< the schedule whose counts planners assume if this one is made after the plan
 };
 std::span<const ScheduleRow> schedules();

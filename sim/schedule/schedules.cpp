@@ -30,7 +30,8 @@ std::span<const ScheduleRow> schedules() {
                   .make = ORDER(make_eager_one_f_one_b)},
       ScheduleRow{.name = "combined-1f1b",
                   .help = "eager-1f1b, each forward beside the backward of an earlier micro-batch (Megatron)",
-                  .make = ORDER(make_combined_one_f_one_b)},
+                  .make = ORDER(make_combined_one_f_one_b),
+                  .pairs_by_layers = true},
       ScheduleRow{.name = "interleaved",
                   .help = "1f1b over several chunks per device (Narayanan et al. 2021)",
                   .make = ORDER(make_interleaved),
@@ -38,7 +39,8 @@ std::span<const ScheduleRow> schedules() {
       ScheduleRow{.name = "combined-interleaved",
                   .help = "interleaved, each forward beside the backward of an earlier micro-batch or chunk (Megatron)",
                   .make = ORDER(make_combined_interleaved),
-                  .chunks = 0},
+                  .chunks = 0,
+                  .pairs_by_layers = true},
       ScheduleRow{.name = "zb-h1",
                   .help = "backward split in two, weight gradients fill bubbles, memory of 1f1b (Qi et al. 2023)",
                   .make = ORDER(make_zb_h1),
@@ -143,6 +145,7 @@ ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& requ
                                                                 : request.ranks * asked.chunks;
     schedule->micro_batches = request.micro_batches;
     schedule->splits_backward = row.splits_backward;
+    schedule->pairs_by_layers = row.pairs_by_layers;
   }
   return result;
 }

@@ -343,12 +343,15 @@ TEST_CASE("the last product's gradients of weights are deferred in a pipeline", 
               "deferred_head") == "true");
 }
 
-// Delayed gradients of weights are among what a pair hides exchanges behind; Megatron-LM refuses them without pairs.
+// Megatron-LM refuses delayed gradients of weights without pairs.
 TEST_CASE("delayed gradients of weights go with pairs of passes", "[config]") {
   const auto unheeded = [](const std::string& arguments) {
     return read_text(kBatch + "--pipeline-model-parallel-size 2 --delay-wgrad-compute " + arguments, "a.sh").unheeded;
   };
   CHECK(unheeded("--overlap-moe-expert-parallel-comm --num-virtual-stages-per-pipeline-rank 2").empty());
+  CHECK(value(read_text(kBatch + "--delay-wgrad-compute --overlap-moe-expert-parallel-comm", "a.sh"),
+              "delayed_weights") == "true");
+  CHECK(value(read_text(kBatch + "--overlap-moe-expert-parallel-comm", "a.sh"), "delayed_weights").empty());
   CHECK(unheeded("--overlap-moe-expert-parallel-comm") ==
         std::vector<std::string>{"--overlap-moe-expert-parallel-comm without virtual stages, which Megatron-LM refuses "
                                  "(here a rank has one)"});

@@ -25,7 +25,7 @@ Plan whole_plan() {
                     .tensor_rule = TensorRule::search,
                     .recompute = Recompute::selective,
                     .recomputed = {2},
-                    .in_turn = true,
+                    .turns = 2,
                     .streams = 3};
   const BalanceRound round{.stages = {stage},
                            .devices = {1, 3},

@@ -58,7 +58,7 @@ inline PlanCost cost_of(const Pipeline& pipeline, const Plan& plan) {
   PlanCost cost;
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
     const StageTimes& times = pipeline.stages[s];
-    StageCost stage{.in_turn = plan.stages[s].in_turn};
+    StageCost stage{.turns = plan.stages[s].turns};
     for (const DeviceId device : plan.stages[s].devices) {
       ReplicaCost replica;
       replica.device = device;

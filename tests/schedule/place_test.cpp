@@ -25,9 +25,12 @@ Plan plan_on(const std::vector<std::vector<DeviceId>>& stages) {
 PlanCost cost_of(const Plan& plan, double gradients = 0) {
   PlanCost cost;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    StageCost stage{.gradients = Bytes{gradients}, .in_turn = plan.stages[s].in_turn};
-    for (const DeviceId device : plan.stages[s].devices) {
-      stage.replicas.push_back({.device = device, .forward = Seconds{1}, .backward_input = Seconds{2}});
+    StageCost stage{.gradients = Bytes{gradients}, .turns = plan.stages[s].turns};
+    for (std::size_t i = 0; i < plan.stages[s].devices.size(); ++i) {
+      stage.replicas.push_back({.device = plan.stages[s].devices[i],
+                                .share = plan.stages[s].share(i),
+                                .forward = Seconds{1},
+                                .backward_input = Seconds{2}});
     }
     cost.stages.push_back(stage);
     if (s > 0) {
@@ -73,7 +76,8 @@ TEST_CASE("a stage on two ranks has both devices, its own first", "[schedule][pl
   const auto placed = std::get<PlacedPlan>(place(plan_on({{4}, {7}}), bidirectional()));
   CHECK(placed.plan.stages[0].devices == std::vector<DeviceId>{4, 7});
   CHECK(placed.plan.stages[1].devices == std::vector<DeviceId>{7, 4});
-  CHECK(placed.plan.stages[0].in_turn);
+  CHECK(placed.plan.stages[0].turns == 2);
+  CHECK(placed.keeps_turns);
   CHECK(placed.rank_of[4] == 0);
   CHECK(placed.rank_of[7] == 1);
 }
@@ -151,13 +155,45 @@ TEST_CASE("replicas that take turns run whole micro-batches", "[schedule][place]
                                {{forward, 3, 0}, {backward, 1, 0}},
                                {{forward, 0, 1}, {backward, 0, 1}, {forward, 1, 1}, {backward, 1, 1}}}};
   const Placed run = replay(plan_on({{0, 1}, {2}}), schedule, 3, 12, 0);
-  CHECK(run.placed.plan.stages[0].in_turn);
-  CHECK_FALSE(run.placed.plan.stages[1].in_turn);
+  CHECK(run.placed.plan.stages[0].turns == 2);
+  CHECK(run.placed.plan.stages[1].turns == 1);
+  CHECK_FALSE(run.placed.keeps_turns);
   // Stage 1 takes 3 s for each of two micro-batches and is never without work.
   CHECK(run.end(11) - run.end(10) == near(6));
   // Each device of stage 0: F, B and a step; stage 1: two of each.
   CHECK(run.run.graph.program_of(0).size() == 3);
   CHECK(run.run.graph.program_of(2).size() == 6);
+}
+
+// Each rank has two replicas of either stage: those of the micro-batches that go down, then those of the others.
+// Unequal shares of a micro-batch are the same on both ranks.
+TEST_CASE("a stage on two ranks has all its replicas on each", "[schedule][place]") {
+  Plan plan = plan_on({{0, 1}, {2, 3}});
+  plan.stages[0].shares = {0.75, 0.25};
+  const auto placed = std::get<PlacedPlan>(place(plan, bidirectional()));
+  CHECK(placed.plan.stages[0].devices == std::vector<DeviceId>{0, 1, 2, 3});
+  CHECK(placed.plan.stages[1].devices == std::vector<DeviceId>{2, 3, 0, 1});
+  CHECK(placed.plan.stages[0].turns == 2);
+  CHECK(placed.plan.stages[0].shares == std::vector<double>{0.75, 0.25, 0.75, 0.25});
+  CHECK(placed.plan.stages[1].share(3) == 0.5);
+  CHECK(placed.rank_of == std::vector<int>{0, 0, 1, 1});
+  CHECK(placed.keeps_turns);
+}
+
+// As above with one device per rank: a replica hands on to that of its own number, on the other rank. Each of the two
+// stages' 100 B is reduced over four: 2 (4-1)/4 100 = 150 s.
+TEST_CASE("replicas of a bidirectional pipeline share micro-batches and reduce over both ranks", "[schedule][place]") {
+  const Placed run = replay(plan_on({{0, 1}, {2, 3}}), bidirectional(), 4);
+  CHECK(run.end() == near(6));
+  for (const std::size_t device : {0, 1, 2, 3}) {
+    CHECK(run.run.graph.program_of(device).size() == 4 + 2); // F and B of either stage, and two steps
+  }
+  CHECK(replay(plan_on({{0, 1}, {2, 3}}), bidirectional(), 4, 1, 100).end() == near(6 + 150));
+  int transfers = 0; // of two replicas each way: an activation and a gradient of one micro-batch each
+  for (const std::int32_t work : run.run.graph.work) {
+    transfers += run.run.graph.works[work].kind == transfer ? 1 : 0;
+  }
+  CHECK(transfers == 2 * 2 * 2);
 }
 
 // Two ranks of two devices can each hold both stages in two shards; a rank of one device cannot.
@@ -175,8 +211,15 @@ TEST_CASE("a stage that is divided over devices goes only to ranks of as many", 
 
 TEST_CASE("a plan of another shape is refused", "[schedule][place]") {
   CHECK(std::get<Infeasible>(place(plan_on({{0}}), bidirectional())).reason == "the schedule has 2 stages, the plan 1");
-  CHECK(std::get<Infeasible>(place(plan_on({{0, 1, 2}, {3, 4, 5}}), bidirectional())).reason ==
-        "the schedule has stage 0 on 2 ranks, the plan has it on 3 replicas; allowed: one, or one per rank");
+  Schedule schedule = bidirectional(); // and a third stage on both ranks
+  schedule.stages = 3;
+  for (int rank : {0, 1}) {
+    schedule.orders[rank].push_back({forward, rank, 2});
+    schedule.orders[rank].push_back({backward, rank, 2});
+  }
+  CHECK(std::get<Infeasible>(place(plan_on({{0, 1}, {2, 3}, {0, 1}}), schedule)).reason ==
+        "the schedule has stage 2 on 2 ranks, the plan has it on 2 replicas; allowed: one, one per rank, or those of "
+        "the rank of the stage's own number");
 }
 
 } // namespace

@@ -164,14 +164,15 @@ std::string random_axes(std::mt19937& random, int devices) {
 // Ranks of a team wait for each other at its exchanges and meet the others' on links; the first experts are chosen more
 // often than the last, or all are alike.
 TEST_CASE("ranks that share tokens or experts come to the same with and without folding", "[study][fold][experts]") {
-  const auto schedules = std::array{"1f1b", "zb-h1", "combined-1f1b", "combined-interleaved", "dualpipe-v", "gpipe"};
+  const auto schedules = std::array{"1f1b",       "zb-h1", "combined-1f1b", "combined-interleaved",
+                                    "dualpipe-v", "gpipe", "dualpipe",      "chimera"};
   const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
   const auto dispatchers = std::array{"alltoall", "deepep", "allgather"};
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};
   const auto skews = std::array{"0", "0", "0.3"};
   std::mt19937 random(5);
   int folded_runs = 0, folded_members = 0;
-  for (int draw = 0; draw < 100; ++draw) {
+  for (int draw = 0; draw < 120; ++draw) {
     const int nodes = 4 << (random() % 2), devices = 2 << (random() % 2);
     std::vector<Setting> settings = random_cluster(random, nodes, devices);
     if (random() % 2 == 0) {

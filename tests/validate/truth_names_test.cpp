@@ -171,6 +171,7 @@ TEST_CASE("schedules have the names that papers give them", "[validate][truth]")
   for (const auto& [theirs, ours] : {std::pair{"PipeDream-Flush", "1f1b"},
                                      {"Interleaved 1F1B", "interleaved"},
                                      {"zero bubble", "zb-h1"},
+                                     {"DualPipe", "dualpipe"},
                                      {"DualPipeV", "dualpipe-v"}}) {
     CAPTURE(theirs);
     row.schedule = theirs;
@@ -178,16 +179,6 @@ TEST_CASE("schedules have the names that papers give them", "[validate][truth]")
   }
   row.schedule = "magic";
   CHECK_THAT(text_of(row), Contains("refused: the schedule 'magic' is not modelled; allowed: "));
-}
-
-// Its two directions have a copy of the model each, and no schedule here has replicas of both.
-TEST_CASE("DualPipe with replicas is run as it is cut in half", "[validate][truth]") {
-  TruthRow row = row_on("H800");
-  row.degrees.pipeline = 4;
-  row.schedule = "DualPipe";
-  CHECK_THAT(text_of(row), Contains("schedules: [dualpipe-v]"));
-  row.devices = 4;
-  CHECK_THAT(text_of(row), Contains("schedules: [dualpipe]"));
 }
 
 TEST_CASE("models without a gate, and such as are no decoders, are not built as Llama's", "[validate][truth]") {

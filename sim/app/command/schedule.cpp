@@ -137,7 +137,7 @@ Plan plan_of(const ScheduleRow& row, int devices, int chunks) {
 PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, bool recomputes, double kept) {
   PlanCost cost;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    StageCost stage{.in_turn = plan.stages[s].in_turn};
+    StageCost stage{.turns = plan.stages[s].turns};
     for (const DeviceId d : plan.stages[s].devices) {
       const double forward = times.forward[d] / chunks;
       ReplicaCost replica{.device = d,

@@ -162,7 +162,7 @@ void check_experts(const Stage& stage, std::size_t s, std::vector<std::string>& 
   if (stage.devices.size() % (static_cast<std::size_t>(ranks) * tensor) != 0) {
     defects.push_back(stage_name(s) + ": expert_parallel " + std::to_string(ranks) + " does not divide its " +
                       std::to_string(stage.devices.size()) + " devices");
-  } else if (!stage.shares.empty() || stage.in_turn) {
+  } else if (!stage.shares.empty()) {
     defects.push_back(stage_name(s) + ": replicas that share experts must have equal shares");
   }
 }

@@ -42,7 +42,7 @@ std::vector<SteadyStage> steady_stages(const Problem& problem, const Plan& plan,
       stage.step = std::max(stage.step, replica.optimizer);
     }
     stage.reduce = seconds_to_reduce(problem, plan.stages[s], cost.stages[s]);
-    stage.turns = cost.stages[s].in_turn ? static_cast<double>(cost.stages[s].replicas.size()) : 1;
+    stage.turns = static_cast<double>(cost.stages[s].turns);
     ranks += stage.turns;
     stage.ahead = std::floor((ranks - 1) / stage.turns);
     if (s + 1 < stages.size()) {

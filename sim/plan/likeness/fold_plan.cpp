@@ -25,7 +25,7 @@ bool is_folded(const Stage& stage, const StageCost& cost) {
   const auto replicas = static_cast<int>(stage.replicas());
   const bool equal = std::all_of(stage.shares.begin(), stage.shares.end(),
                                  [&](double share) { return share == stage.shares.front(); });
-  return equal && !stage.in_turn && (cost.zero == Zero::none || cost.sharing == replicas);
+  return equal && (stage.turns == 1 || replicas > stage.turns) && (cost.zero == Zero::none || cost.sharing == replicas);
 }
 
 // Whether equal replicas' transfers from one stage to another may want more of a link than it carries, so that they
@@ -201,8 +201,9 @@ private:
 
 std::optional<PlanCost> fold_plan(const FoldRequest& request) {
   const Plan& plan = request.plan;
-  const bool replicated = std::any_of(plan.stages.begin(), plan.stages.end(),
-                                      [](const Stage& stage) { return stage.replicas() > 1 && !stage.in_turn; });
+  const bool replicated = std::any_of(plan.stages.begin(), plan.stages.end(), [](const Stage& stage) {
+    return stage.replicas() > static_cast<std::size_t>(stage.turns);
+  });
   // Groups of some of the replicas are no groups of classes.
   const Sharding& sharding = request.problem.training.sharding;
   const bool apart = sharding.secondary > 0 || sharding.quantized_gradients;

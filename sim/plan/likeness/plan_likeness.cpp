@@ -78,7 +78,8 @@ private:
         }
         const auto rank = static_cast<Colour>(i % static_cast<std::size_t>(plan_.stages[s].tensor_parallel));
         Colour& colour = made_.likeness.devices[number_[device]];
-        colour = mixed(colour, mixed(static_cast<Colour>(s), rank));
+        const std::size_t turn = i / (plan_.stages[s].devices.size() / static_cast<std::size_t>(plan_.stages[s].turns));
+        colour = mixed(colour, mixed(mixed(static_cast<Colour>(s), rank), static_cast<Colour>(turn)));
       }
     }
     for (const Link& link : problem_.platform.links) {
@@ -200,7 +201,8 @@ private:
   void connect(std::size_t edge) {
     std::vector<ConnectedPair>& of_edge = made_.pairs.emplace_back();
     for (const SharedPart& part :
-         shared_parts(cost_.edges[edge].bytes, shares_of(cost_.edges[edge].from), shares_of(cost_.edges[edge].to))) {
+         shared_parts(cost_.edges[edge].bytes, shares_of(cost_.edges[edge].from), shares_of(cost_.edges[edge].to),
+                      static_cast<std::size_t>(cost_.stages[cost_.edges[edge].from].turns))) {
       ConnectedPair pair{part, made_.likeness.flows.size(), 0};
       add_flows(edge, part);
       pair.end = made_.likeness.flows.size();

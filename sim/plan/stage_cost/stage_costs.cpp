@@ -603,7 +603,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
                      Bytes outgoing, Figures figures, const StageFold* fold, OperatorId deferred) {
   const TensorSplit split = split_of(problem, stage, deferred);
   const Held held = held_by(problem, stage, split);
-  StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
+  StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .turns = stage.turns};
   const double each = parameter_bytes(problem.training).gradient;
   cost.gradients = Bytes{std::round((held.parameters - held.of_experts) * each)};
   cost.expert_gradients = Bytes{std::round(held.of_experts * each)};

@@ -97,7 +97,7 @@ struct StageCost {
   int tensor_parallel = 1;
   StageAxes axes{};
   double border_part = 1; ///< the part that a device has of each tensor at the stage's borders: 1, or its own tokens
-  bool in_turn = false;   ///< as in the stage
+  int turns = 1;          ///< as in the stage
 
   /// Whether replicas gather weights or reduce gradients by unit.
   bool shares_units() const { return !units.empty() && !only_offloads; }
@@ -105,6 +105,8 @@ struct StageCost {
   std::size_t size() const { return devices.empty() ? replicas.size() : devices.size(); }
   DeviceId device(std::size_t at) const { return devices.empty() ? replicas[at].device : devices[at]; }
   int rank(std::size_t device) const { return static_cast<int>(device) % tensor_parallel; }
+  /// Replicas that share each micro-batch, among all.
+  std::size_t in_turn() const { return size() / static_cast<std::size_t>(tensor_parallel * turns); }
   /// The group of a device; null for a device that is a replica by itself.
   const TensorGroup* group_of(std::size_t device) const {
     return groups.empty() ? nullptr : &groups[device / static_cast<std::size_t>(tensor_parallel)];

@@ -25,7 +25,7 @@ void TaskGraphBuilder::make_replicas() {
 
 // Reads from the order of the replica's rank which micro-batches of the stage it runs, and which of them it recomputes.
 void TaskGraphBuilder::read_orders(int stage, ReplicaTasks& replica) {
-  const bool in_turn = cost_.stages[stage].in_turn;
+  const bool in_turn = cost_.stages[stage].turns > 1;
   if (!in_turn && !recomputes_) {
     return;
   }

@@ -48,10 +48,10 @@ void TaskGraphBuilder::connect(const StageEdge& edge) {
   const StageCost& receiver = cost_.stages[edge.to];
   if (cost_.fold) {
     for (const auto& [part, count] : cost_.fold->pairs[&edge - cost_.edges.data()]) {
-      connect(edge,
-              {static_cast<std::size_t>(part.from * sender.tensor_parallel),
-               static_cast<std::size_t>(part.to * receiver.tensor_parallel), part.bytes, count},
-              {});
+      const auto from = static_cast<std::size_t>(part.from * sender.tensor_parallel);
+      const auto to = static_cast<std::size_t>(part.to * receiver.tensor_parallel);
+      connect(edge, {from, to, part.bytes, count},
+              common_turns(ranks_of(edge.from, from).front(), ranks_of(edge.to, to).front()));
     }
     return;
   }
@@ -59,9 +59,11 @@ void TaskGraphBuilder::connect(const StageEdge& edge) {
   const auto to_degree = static_cast<std::size_t>(receiver.tensor_parallel);
   double from_start = 0;
   for (std::size_t i = 0; i < replicas_[edge.from].size(); i += from_degree) {
+    from_start = i / from_degree % sender.in_turn() == 0 ? 0 : from_start;
     const double from_end = from_start + sender.replicas[i].share;
     double to_start = 0;
     for (std::size_t j = 0; j < replicas_[edge.to].size(); j += to_degree) {
+      to_start = j / to_degree % receiver.in_turn() == 0 ? 0 : to_start;
       const double to_end = to_start + receiver.replicas[j].share;
       const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
       const ReplicaTasks &from = replicas_[edge.from][i], &to = replicas_[edge.to][j];
@@ -71,9 +73,9 @@ void TaskGraphBuilder::connect(const StageEdge& edge) {
         const double bytes = std::round(edge.bytes.value * std::min(overlap, 1.0));
         connect(edge, {i, j, bytes}, common);
       }
-      to_start = receiver.in_turn ? 0 : to_end;
+      to_start = to_end;
     }
-    from_start = sender.in_turn ? 0 : from_end;
+    from_start = from_end;
   }
 }
 

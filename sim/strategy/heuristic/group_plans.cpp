@@ -51,7 +51,7 @@ bool is_group_chain(const Plan& plan) {
   OperatorId next = 0;
   std::size_t places = 0;
   for (const Stage& stage : plan.stages) {
-    if (stage.tensor_parallel != 1 || stage.in_turn || stage.operators.front() != next ||
+    if (stage.tensor_parallel != 1 || stage.turns > 1 || stage.operators.front() != next ||
         stage.operators.back() - next + 1 != static_cast<OperatorId>(stage.operators.size())) {
       return false;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "sim/base/count_of.hpp"
@@ -10,6 +11,7 @@
 #include "sim/base/format/physical_ranges.hpp"
 #include "sim/collective/algorithm.hpp"
 #include "sim/plan/estimate/estimate.hpp"
+#include "sim/plan/stage_cost/pair_seconds.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/measure/measure_graph.hpp"
@@ -36,29 +38,42 @@ bool blocks_sends(BlockingSends sends, const Schedule& schedule) {
          (sends == BlockingSends::non_interleaved && !schedule.splits_backward && !interleaved);
 }
 
-// Seconds in which a device exchanges rows of experts in a forward of one stage and a backward of another.
-Seconds expert_seconds(const PlanCost& cost, const FusedPair& pair) {
-  const std::size_t axis = AxisGroups::place_of(Axis::experts);
-  const auto passes_of = [&](int stage) -> const GroupPasses* {
-    const std::vector<ReplicaCost>& replicas = cost.stages[stage].replicas;
-    const auto own = std::find_if(replicas.begin(), replicas.end(),
-                                  [&](const ReplicaCost& replica) { return replica.device == pair.device; });
-    const TensorGroup* group = cost.stages[stage].group_of(static_cast<std::size_t>(own - replicas.begin()));
-    return group != nullptr ? group->passes.get() : nullptr;
-  };
-  const GroupPasses* forward = passes_of(pair.forward_stage);
-  const GroupPasses* backward = passes_of(pair.backward_stage);
+// The passes of a device's replica; null where it exchanges nothing in them.
+const GroupPasses* passes_on(const PlanCost& cost, int stage, DeviceId device) {
+  const std::vector<ReplicaCost>& replicas = cost.stages[stage].replicas;
+  const auto own = std::find_if(replicas.begin(), replicas.end(),
+                                [&](const ReplicaCost& replica) { return replica.device == device; });
+  const TensorGroup* group = cost.stages[stage].group_of(static_cast<std::size_t>(own - replicas.begin()));
+  return group != nullptr ? group->passes.get() : nullptr;
+}
+
+// What a pair takes, relative to one after the other, where ranks share experts: layer by layer, as Megatron-Core runs
+// it, or the least that two streams can take. Nothing where they share none.
+std::optional<double> part_beside_experts(const Problem& problem, const OrderedPlan& ordered, const FusedPair& pair) {
+  const GroupPasses* forward = passes_on(ordered.cost, pair.forward_stage, pair.device);
+  const GroupPasses* backward = passes_on(ordered.cost, pair.backward_stage, pair.device);
   if (forward == nullptr || backward == nullptr) {
-    return Seconds{0};
+    return std::nullopt;
   }
-  return forward->forward.of_axes[axis] +
-         (pair.with_weight ? backward->backward : backward->backward_input).of_axes[axis];
+  const GroupPass& with_weights = pair.with_weight ? backward->backward : backward->backward_input;
+  const std::size_t axis = AxisGroups::place_of(Axis::experts);
+  const Seconds rows = forward->forward.of_axes[axis] + with_weights.of_axes[axis];
+  if (rows.value <= 0) {
+    return std::nullopt;
+  }
+  if (!ordered.schedule.pairs_by_layers) {
+    return std::max(pair.apart - rows, rows) / pair.apart;
+  }
+  const Seconds together =
+      seconds_of_pair(split_at_experts(forward->forward), split_at_experts(with_weights, backward->backward_input),
+                      problem.training.delayed_weights);
+  return std::min(1.0, together / (forward->forward.seconds + with_weights.seconds));
 }
 
 // What a fused forward and backward take, relative to one after the other: on the streams of their device; or, where
 // its ranks share experts, each computing while the other's rows are under way, which is what such schedules are for
-// (DeepSeek-AI 2024, 3.2.1). Other groups run their kernels one by one. Each pair of stages and device is looked at
-// once.
+// (DeepSeek-AI 2024, 3.2.1; Megatron-Core's TransformerLayerSchedulePlan). Other groups run their kernels one by one.
+// Each pair of stages and device is looked at once.
 FusedPart fused_part(const Problem& problem, const OrderedPlan& ordered) {
   const auto part_of = [&problem, &ordered](const FusedPair& pair) {
     const Stage& one = ordered.plan.stages[pair.forward_stage];
@@ -72,8 +87,8 @@ FusedPart fused_part(const Problem& problem, const OrderedPlan& ordered) {
                           [&](const ReplicaCost& replica) { return replica.device == pair.device; })
           ->share;
     };
-    if (const Seconds rows = expert_seconds(ordered.cost, pair); rows.value > 0) {
-      return std::max(pair.apart - rows, rows) / pair.apart;
+    if (const std::optional<double> part = part_beside_experts(problem, ordered, pair)) {
+      return *part;
     }
     const int streams = std::min(streams_of(one), streams_of(other));
     if (streams <= 1 || one.tensor_parallel > 1 || other.tensor_parallel > 1) {
@@ -179,7 +194,7 @@ std::string not_shared(const Problem& problem, const Plan& plan) {
     const Stage& stage = plan.stages[s];
     const auto replicas = static_cast<int>(stage.replicas());
     const std::string name = "stage " + std::to_string(s);
-    if (by_unit && stage.in_turn) {
+    if (by_unit && stage.turns > 1) {
       return name + "'s replicas take micro-batches in turn, so they cannot gather weights or reduce gradients "
                     "together for each; allowed: training.parallel.zero 0 or 1";
     }
@@ -189,7 +204,7 @@ std::string not_shared(const Problem& problem, const Plan& plan) {
              ", and groups of training.parallel.shard " + std::to_string(sharding.group) +
              " share; allowed: a multiple of " + std::to_string(apart);
     }
-    if (stage.in_turn && sharding.sharing(replicas) != replicas) {
+    if (stage.turns > 1 && sharding.sharing(replicas) != replicas) {
       return name + "'s replicas take micro-batches in turn, and only some of them share states; allowed: "
                     "training.parallel.shard left out";
     }

@@ -169,11 +169,12 @@ bool follows_numbers(const StudyCosts& costs, const Scenario& scenario, const Pl
   return !row.timed && !row.in_turn && (fits || is_pipeline(plan, 1));
 }
 
-// Costs of what is simulated: of all replicas, where iterations overlap or devices follow orders of their own.
-void fold(StudyCosts& costs, const Problem& problem, OrderedPlan& ordered) {
+// Costs of what is simulated: of all replicas, where iterations overlap, devices follow orders of their own, or
+// micro-batches come to replicas of another turn from stage to stage.
+void fold(StudyCosts& costs, const Problem& problem, OrderedPlan& ordered, bool keeps_turns) {
   const Schedule& schedule = ordered.schedule;
   std::optional<PlanCost> folded;
-  if (schedule.flushes && !schedule.steps_each_micro_batch && !ordered.rank_of.empty()) {
+  if (schedule.flushes && !schedule.steps_each_micro_batch && !ordered.rank_of.empty() && keeps_turns) {
     folded = fold_plan({.problem = problem,
                         .plan = ordered.plan,
                         .clips_gradients = problem.training.clip_gradients,
@@ -207,7 +208,7 @@ std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Pl
 bool same_work(const Schedule& one, const Schedule& other) {
   return one.orders == other.orders && one.splits_backward == other.splits_backward && one.flushes == other.flushes &&
          one.steps_each_micro_batch == other.steps_each_micro_batch && one.predicts_weights == other.predicts_weights &&
-         one.versions == other.versions;
+         one.pairs_by_layers == other.pairs_by_layers && one.versions == other.versions;
 }
 
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
@@ -220,12 +221,14 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
     return *reason;
   }
   ordered.schedule = std::move(std::get<Schedule>(made));
+  bool keeps_turns = true;
   if (scenario.orders != nullptr || ordered.schedule.name == scenario.schedule->name) {
     auto placed = place(plan, ordered.schedule);
     if (const Infeasible* reason = std::get_if<Infeasible>(&placed)) {
       return *reason;
     }
     ordered.rank_of = std::move(std::get<PlacedPlan>(placed).rank_of);
+    keeps_turns = std::get<PlacedPlan>(placed).keeps_turns;
     if (std::get<PlacedPlan>(placed).plan.stages != plan.stages) {
       ordered.plan = std::move(std::get<PlacedPlan>(placed).plan);
       if (std::string replicated = replicated_indivisible(ordered.plan, *costs.study().model); !replicated.empty()) {
@@ -238,7 +241,7 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
     }
   }
   if (folding == Folding::on) {
-    fold(costs, problem, ordered);
+    fold(costs, problem, ordered, keeps_turns);
   }
   if (auto why = add_recompute(ordered, problem.training.recompute.rule)) {
     return *std::move(why);

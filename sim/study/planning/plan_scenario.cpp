@@ -116,9 +116,12 @@ PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
 Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
   const StrategyRow& strategy = *scenario.strategy;
   Planned planned = plan_of_strategy(memo, scenario);
-  if (scenario.schedule != nullptr && strategy.pipeline && std::holds_alternative<Infeasible>(planned.result)) {
-    const int ranks = pipeline_ranks(memo.costs.study().training, memo.costs.devices().size());
-    const int chunks = chunks_of(*scenario.schedule, memo.costs.study().training.chunks);
+  const Training& training = memo.costs.study().training;
+  const std::size_t devices = memo.costs.devices().size();
+  if (scenario.schedule != nullptr && strategy.pipeline && std::holds_alternative<Infeasible>(planned.result) &&
+      (!training.parallel || std::holds_alternative<Mesh>(mesh_of(*training.parallel, static_cast<int>(devices))))) {
+    const int ranks = pipeline_ranks(training, devices);
+    const int chunks = chunks_of(*scenario.schedule, training.chunks);
     const ScheduleResult made = make_schedule(*scenario.schedule, {ranks, scenario.micro_batches, chunks});
     if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
       planned.result = *reason; // more memory would not help

@@ -471,10 +471,6 @@ private:
       }
       return "the schedule '" + excerpt(row_.schedule) + "' is not modelled; allowed: " + names;
     }
-    if (schedule == "dualpipe" && replicas_ > 1) {
-      schedule = "dualpipe-v";
-      assume("DualPipe cut in half, as no schedule here has it with replicas");
-    }
     if (overlaps_experts() && (schedule == "1f1b" || schedule == "interleaved")) { // Megatron-Core's combined 1F1B
       schedule = schedule == "1f1b" ? "combined-1f1b" : "combined-interleaved";
     }

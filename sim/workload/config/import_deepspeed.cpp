@@ -14,8 +14,7 @@ namespace stagecraft {
 namespace {
 
 // What changes neither time nor memory, or what is so by itself.
-constexpr std::array<std::string_view, 17> kHarmless = {"steps_per_print",
-                                                        "wall_clock_breakdown",
+constexpr std::array<std::string_view, 16> kHarmless = {"steps_per_print",
                                                         "dump_state",
                                                         "memory_breakdown",
                                                         "zero_allow_untested_optimizer",
@@ -36,6 +35,40 @@ constexpr std::array<std::string_view, 8> kHarmlessOfZero = {
     "contiguous_gradients",     "reduce_scatter",
     "round_robin_gradients",    "sub_group_size",
     "ignore_unused_parameters", "stage3_gather_16bit_weights_on_model_save"};
+
+// The keys of a mapping of the file, those below one of the harmless ones included, that are read or change nothing.
+struct Block {
+  std::string_view path;
+  std::vector<std::string_view> keys;
+};
+std::vector<Block> blocks() {
+  return {
+      {"fp16",
+       {"enabled", "auto_cast", "loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
+        "consecutive_hysteresis", "min_loss_scale"}},
+      {"bf16", {"enabled", "check_grad_overflow"}},
+      {"bfloat16", {"enabled", "check_grad_overflow"}},
+      {"data_types", {"grad_accum_dtype"}},
+      {"optimizer", {"type", "params", "legacy_fusion"}},
+      {"optimizer.params",
+       {"lr", "betas", "eps", "weight_decay", "momentum", "adam_w_mode", "bias_correction", "max_coeff", "min_coeff",
+        "nesterov", "dampening", "amsgrad"}},
+      {"scheduler", {"type", "params"}},
+      {"tensor_parallel", {"autotp_size"}},
+      {"zero_optimization.offload_optimizer",
+       {"device", "ratio", "pin_memory", "buffer_count", "fast_init", "nvme_path", "pipeline_read", "pipeline_write",
+        "pipeline"}},
+      {"zero_optimization.offload_param",
+       {"device", "pin_memory", "buffer_count", "buffer_size", "max_in_cpu", "nvme_path"}},
+      {"tensorboard", {"enabled", "output_path", "job_name"}},
+      {"wandb", {"enabled", "group", "team", "project"}},
+      {"csv_monitor", {"enabled", "output_path", "job_name"}},
+      {"comms_logger", {"verbose", "prof_all", "prof_ops", "debug"}}, // which waits for each collective where enabled
+      {"flops_profiler",
+       {"enabled", "profile_step", "module_depth", "top_modules", "detailed", "output_file", "recompute_fwd_factor"}},
+      {"checkpoint", {"tag_validation", "load_universal", "use_node_local_storage", "parallel_write", "writer"}},
+  };
+}
 
 struct OptimizerName {
   std::string_view name, optimizer;
@@ -272,7 +305,30 @@ private:
     }
   }
 
+  // The mapping under a dotted path; null where there is none.
+  const yaml::Node* block_at(std::string_view path) const {
+    const yaml::Node* node = &config_;
+    for (std::size_t begin = 0; node != nullptr && begin <= path.size();) {
+      const std::size_t end = std::min(path.find('.', begin), path.size());
+      node = node->kind == yaml::Node::Kind::map ? node->find(path.substr(begin, end - begin)) : nullptr;
+      begin = end + 1;
+    }
+    return node != nullptr && node->kind == yaml::Node::Kind::map ? node : nullptr;
+  }
+
+  void list_in_blocks() {
+    for (const Block& block : blocks()) {
+      const yaml::Node* node = block_at(block.path);
+      for (const yaml::Node::Entry& entry : node != nullptr ? node->entries : std::vector<yaml::Node::Entry>{}) {
+        if (std::find(block.keys.begin(), block.keys.end(), entry.key) == block.keys.end() && !is_off(entry.value)) {
+          draft_.leave(std::string(block.path) + "." + excerpt(entry.key));
+        }
+      }
+    }
+  }
+
   void list_others() {
+    list_in_blocks();
     constexpr std::array<std::string_view, 12> kRead = {"train_batch_size",
                                                         "train_micro_batch_size_per_gpu",
                                                         "gradient_accumulation_steps",
@@ -287,7 +343,8 @@ private:
                                                         "$schema"};
     for (const yaml::Node::Entry& entry : config_.entries) {
       if (std::find(kRead.begin(), kRead.end(), entry.key) == kRead.end() &&
-          std::find(kHarmless.begin(), kHarmless.end(), entry.key) == kHarmless.end()) {
+          std::find(kHarmless.begin(), kHarmless.end(), entry.key) == kHarmless.end() &&
+          (entry.value.kind == yaml::Node::Kind::map || !is_off(entry.value))) {
         draft_.leave(entry.key == "activation_checkpointing"
                          ? "activation_checkpointing (what runs again is said by training.recompute)"
                          : excerpt(entry.key));

@@ -8,6 +8,7 @@
 #include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/workload/config/names_without_effect.hpp"
 #include "sim/workload/config/training_draft.hpp"
 
 namespace stagecraft {
@@ -58,7 +59,7 @@ constexpr std::array<std::string_view, 13> kDimensionKeys = {
     "mlp_activations"};
 
 // What changes time or memory, and is listed where it is on.
-constexpr std::array<std::string_view, 18> kListedKeys = {"optimizer_memory_host_offload",
+constexpr std::array<std::string_view, 62> kListedKeys = {"optimizer_memory_host_offload",
                                                           "parameter_memory_host_offload",
                                                           "pipeline_delay_activation_forwarding",
                                                           "pipeline_fsdp_ag_once",
@@ -75,7 +76,51 @@ constexpr std::array<std::string_view, 18> kListedKeys = {"optimizer_memory_host
                                                           "ici_diloco_parallelism",
                                                           "dcn_diloco_parallelism",
                                                           "quantize_kvcache",
-                                                          "expert_shard_attention_option"};
+                                                          "expert_shard_attention_option",
+                                                          "te_comm_gemm_overlap",
+                                                          "dense_fsdp_use_two_stage_all_gather",
+                                                          "moe_fsdp_use_two_stage_all_gather",
+                                                          "fused_mlp",
+                                                          "fused_qkv",
+                                                          "moe_chunk_barrier",
+                                                          "batch_split_factor",
+                                                          "num_communication_overlapping_steps",
+                                                          "communication_overlapping_alpha",
+                                                          "set_remat_policy_on_layers_per_stage",
+                                                          "tensors_on_device",
+                                                          "tensors_to_offload",
+                                                          "compile_xla_flags",
+                                                          "use_ragged_attention",
+                                                          "use_ragged_sort",
+                                                          "use_tokamax_gmm",
+                                                          "merge_gating_gmm",
+                                                          "moe_dispatch_no_expert_sharding",
+                                                          "shard_exp_on_fsdp",
+                                                          "override_logical_axis_rules",
+                                                          "enable_lora",
+                                                          "lora",
+                                                          "use_qwix_quantization",
+                                                          "use_manual_quantization",
+                                                          "weight_sparsity_n",
+                                                          "weight_sparsity_m",
+                                                          "use_dpo",
+                                                          "use_grpo",
+                                                          "enable_dp_attention",
+                                                          "activations_in_float32",
+                                                          "float32_gate_logits",
+                                                          "float32_logits",
+                                                          "float32_qk_product",
+                                                          "logits_dot_in_fp32",
+                                                          "prefuse_moe_weights",
+                                                          "ragged_buffer_factor",
+                                                          "use_tunix_gradient_accumulation",
+                                                          "trainable_parameters_mask",
+                                                          "use_max_logit_estimate",
+                                                          "use_qk_clip",
+                                                          "num_moe_emb_chunks",
+                                                          "num_moe_token_chunks",
+                                                          "moba",
+                                                          "use_indexer"};
 
 class MaxText {
 public:
@@ -364,7 +409,10 @@ private:
         Usual{"sparse_matmul", {"true", "True", ""}},
         Usual{"mu_dtype", {"float32", ""}},
         Usual{"mtp_num_layers", {"0", ""}},
-        Usual{"num_vocab_tiling", {"1", ""}}};
+        Usual{"num_vocab_tiling", {"1", ""}},
+        Usual{"context_sharding", {"context", ""}},
+        Usual{"megablox", {"true", "True", ""}},
+        Usual{"ulysses_context_sharding", {"context_usp_ulysses", ""}}};
     for (const Usual& one : kUsual) {
       const std::string given = leaves_.text("", one.key, "");
       if (std::find(one.values.begin(), one.values.end(), given) == one.values.end()) {
@@ -377,8 +425,8 @@ private:
     list_values();
     for (const std::string_view name : kListedKeys) {
       const yaml::Node* value = leaves_.find("", name);
-      const bool is_one = value != nullptr && value->text == "1";
-      if (value != nullptr && !is_off(*value) && !(is_one && name.ends_with("_parallelism"))) {
+      const bool is_one = value != nullptr && (value->text == "1" || value->text == "-1.0"); // as if left out
+      if (value != nullptr && !is_off(*value) && !is_one) {
         draft_.leave(std::string(name));
       }
     }
@@ -393,9 +441,15 @@ private:
     }
     constexpr std::array<std::string_view, 1> kOfCheckpoints = {"mtc_data_parallelism"};
     leaves_.ignore("", kOfCheckpoints);
+    leaves_.ignore_if([](const ConfigLeaf& leaf) { return is_maxtext_name_without_effect(leaf.name); });
     leaves_.refuse_unknown("key of MaxText",
                            [](const ConfigLeaf& leaf) { return leaf.name.ends_with("_parallelism"); });
     leaves_.refuse_misspelt("key of MaxText");
+    for (const ConfigLeaf* leaf : leaves_.left()) {
+      if (!is_off(*leaf->value)) {
+        draft_.leave(path_of(*leaf) + std::string(kNotKnown));
+      }
+    }
   }
 
   ConfigLeaves leaves_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/names_without_effect.hpp"
+#include "sim/workload/config/training_draft.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,6 +21,8 @@ ImportedTraining import_megatron(const ConfigSource& source, const ConfigContext
   for (const std::string& name : arguments.others()) {
     if (is_in(unheeded_megatron_flags(), name)) {
       unheeded.push_back("--" + name);
+    } else if (!is_megatron_name_without_effect(name) && !is_in(megatron_dimensions(), name)) {
+      unheeded.push_back("--" + excerpt(name) + std::string(kNotKnown));
     }
   }
   ImportedTraining read =

@@ -7,6 +7,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/names_without_effect.hpp"
 #include "sim/workload/config/training_draft.hpp"
 
 namespace stagecraft {
@@ -49,9 +50,26 @@ constexpr std::array kPrecisionNames = {
     PrecisionName{"fp16_with_mxfp8_mixed", "fp16", "mxfp8", true},
 };
 
-constexpr std::array<std::string_view, 14> kSectionsBesideTraining = {
-    "dataset",    "checkpoint", "logger", "rng",       "profiling",           "scheduler",      "tokenizer",
-    "validation", "peft",       "ft",     "straggler", "rerun_state_machine", "nvrx_straggler", "inprocess_restart"};
+// Whatever they say, a pass depends on none of it.
+constexpr std::array<std::string_view, 13> kSectionsBesideTraining = {
+    "dataset",          "checkpoint", "logger", "rng",       "profiling",           "scheduler",
+    "tokenizer",        "validation", "ft",     "straggler", "rerun_state_machine", "nvrx_straggler",
+    "inprocess_restart"};
+
+// Fields that are on unless the file turns them off, which changes a time or a size.
+constexpr std::array<std::string_view, 13> kListedWhereOff = {"masked_softmax_fusion",
+                                                              "persist_layer_norm",
+                                                              "bias_activation_fusion",
+                                                              "bias_dropout_fusion",
+                                                              "apply_rope_fusion",
+                                                              "deallocate_pipeline_outputs",
+                                                              "async_tensor_model_parallel_allreduce",
+                                                              "overlap_p2p_comm",
+                                                              "gradient_reduce_div_fusion",
+                                                              "moe_grouped_gemm",
+                                                              "cross_entropy_loss_fusion",
+                                                              "moe_permute_fusion",
+                                                              "pin_cpu_grads"};
 
 class Bridge {
 public:
@@ -59,7 +77,6 @@ public:
       : document_(document), leaves_(document, "Megatron-Bridge's configuration"), context_(context) {}
 
   ImportedTraining read() {
-    leaves_.ignore_sections(kSectionsBesideTraining);
     read_precision();
     for (const ConfigLeaf* leaf : leaves_.left()) {
       take(*leaf);
@@ -111,12 +128,36 @@ private:
                        [&](const ConfigLeaf* leaf) { return leaf->name == name && is_off(*leaf->value); });
   }
 
+  static bool is_beside_training(const ConfigLeaf& leaf) {
+    return std::find(kSectionsBesideTraining.begin(), kSectionsBesideTraining.end(), leaf.section) !=
+           kSectionsBesideTraining.end();
+  }
+
+  // A field of which nothing but its name tells whether it matters.
+  void list_unless_known(const ConfigLeaf& leaf, const std::string& flag) {
+    if (leaf.section == "peft") {
+      unheeded_.emplace_back("peft (all weights are trained here)");
+    } else if (!is_off(*leaf.value) && find_megatron_flag(flag) == nullptr && !is_megatron_name_without_effect(flag)) {
+      unheeded_.push_back(path_of(leaf) + std::string(kNotKnown));
+    }
+  }
+
   void take(const ConfigLeaf& leaf) {
     const auto alias =
         std::find_if(kAliases.begin(), kAliases.end(), [&](const Alias& one) { return one.name == leaf.name; });
     std::string flag = alias != kAliases.end() ? std::string(alias->flag) : leaf.name;
     std::replace(flag.begin(), flag.end(), '_', '-');
+    if (is_beside_training(leaf) || leaf.section == "peft") {
+      list_unless_known(leaf, flag);
+      return;
+    }
     const std::string text = leaf.value->kind == yaml::Node::Kind::sequence ? joined(*leaf.value) : leaf.value->text;
+    if (flag == "gradient-accumulation-fusion") {
+      if (is_off(*leaf.value)) {
+        add("no-gradient-accumulation-fusion", "", leaf.value->where, leaf.name);
+      }
+      return;
+    }
     if (flag == "grad-reduce-in-fp32") {
       if (is_off(*leaf.value)) {
         add("grad-reduce-in-bf16", "", leaf.value->where, leaf.name);
@@ -132,7 +173,12 @@ private:
     const auto is_in = [&](std::span<const std::string_view> names) {
       return std::find(names.begin(), names.end(), flag) != names.end();
     };
-    if (is_in(megatron_dimensions())) {
+    if (is_off(*leaf.value) &&
+        std::find(kListedWhereOff.begin(), kListedWhereOff.end(), leaf.name) != kListedWhereOff.end()) {
+      unheeded_.push_back(path_of(leaf) + " " + excerpt(text));
+      return;
+    }
+    if (is_in(megatron_dimensions()) || is_megatron_name_without_effect(flag)) {
       return;
     }
     if (is_in(unheeded_megatron_flags()) && !is_off(*leaf.value)) {
@@ -142,6 +188,8 @@ private:
     } else if (const std::string meant = misspelt(leaf.name, known_fields()); !meant.empty()) {
       throw InputError(leaf.where,
                        "unknown field of Megatron-Bridge '" + excerpt(leaf.name) + "'; did you mean '" + meant + "'?");
+    } else {
+      list_unless_known(leaf, flag);
     }
   }
 

@@ -42,20 +42,47 @@ constexpr std::array kVariables = {
     VariableRow{"WGRAD_DEFERRAL_LIMIT", "wgrad-deferral-limit"},
     VariableRow{"FP8_RECIPE", "fp8-recipe"},
     VariableRow{"PIPELINE_LAYOUT", "pipeline-model-parallel-layout"},
+    VariableRow{"CUDA_GRAPH_IMPLEMENTATION", "cuda-graph-impl"},
+    VariableRow{"MOE_TOKEN_DISPATCHER_TYPE", "moe-token-dispatcher-type"},
+    VariableRow{"MOE_FLEX_DISPATCHER_BACKEND", "moe-flex-dispatcher-backend"},
+    VariableRow{"BUCKET_SIZE", "ddp-bucket-size"},
+    VariableRow{"GRADIENT_CLIP_VAL", "clip-grad"},
 };
-// Other variables that change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 12> kUnheededVariables = {"MC_TP_OVERLAP_AG",
-                                                                 "MC_TP_OVERLAP_RS",
-                                                                 "FP4",
-                                                                 "FP8_DPA",
-                                                                 "CPU_OFFLOADING",
-                                                                 "ACT_CKPT_GRANULARITY",
-                                                                 "ACT_CKPT_NUM_LAYERS",
-                                                                 "RECOMPUTE_NUM_LAYERS",
-                                                                 "OVERLAP_PARAM_GATHER_WITH_OPTIM_STEP",
-                                                                 "NCCL_MIN_NCHANNELS",
-                                                                 "NCCL_MAX_NCHANNELS",
-                                                                 "SHARP"};
+// Variables that an iteration does not depend on: how long a job may take, what it logs, validates and learns.
+constexpr std::array<std::string_view, 31> kWithoutEffect = {"DGXSYSTEM",
+                                                             "DGXNNODES",
+                                                             "DGXNGPU",
+                                                             "DGXSOCKETCORES",
+                                                             "DGXNSOCKET",
+                                                             "DGXHT",
+                                                             "MAX_STEPS",
+                                                             "SEED",
+                                                             "SEGMENT",
+                                                             "NEXP",
+                                                             "MINIBS",
+                                                             "MODEL_SIZE",
+                                                             "CONT",
+                                                             "HANG_MONITOR_TIMEOUT",
+                                                             "MLPERF_RULESET",
+                                                             "MLPERF_SUBMITTER",
+                                                             "BINDCMD",
+                                                             "LIMIT_VAL_BATCHES",
+                                                             "WARMUP_STEPS",
+                                                             "TARGET_LOG_PPL",
+                                                             "MOE_AUX_LOSS_COEFF",
+                                                             "OVERWRITTEN_NUM_LAYERS",
+                                                             "LOAD_CHECKPOINT",
+                                                             "CHECKPOINT_NAME",
+                                                             "USE_DIST_CKPT",
+                                                             "SPM",
+                                                             "NPY_INDEX_DIR",
+                                                             "PREPROC_DATA",
+                                                             "DATADIR",
+                                                             "LOGDIR",
+                                                             "SKIP_EVALS"};
+constexpr std::array<std::string_view, 12> kPrefixesWithoutEffect = {"WALLTIME",   "VAL_",    "LR",      "LOG_",
+                                                                     "MLPERF_",    "SLURM_",  "SBATCH_", "EVAL_",
+                                                                     "WARMUP_VAL", "TARGET_", "PROFILE", "TORCH_NCCL_"};
 
 class MlPerf {
 public:
@@ -81,19 +108,25 @@ public:
         }
       }
     }
+    if (is_on("FULL_CUDA_GRAPH") && !has_setting("cuda-graph-impl")) {
+      add("cuda-graph-impl", "full_iteration", where("FULL_CUDA_GRAPH"), "FULL_CUDA_GRAPH");
+    }
+    if (has("CUDA_GRAPH_SCOPE") && has_setting("cuda-graph-impl")) {
+      add("cuda-graph-scope", words_of("CUDA_GRAPH_SCOPE"), where("CUDA_GRAPH_SCOPE"), "CUDA_GRAPH_SCOPE");
+    }
+    if (has("RECOMPUTE_MODULES") && !is_off_word(value("RECOMPUTE_MODULES"))) {
+      add("recompute-granularity", "selective", where("RECOMPUTE_MODULES"), "RECOMPUTE_MODULES");
+      add("recompute-modules", words_of("RECOMPUTE_MODULES"), where("RECOMPUTE_MODULES"), "RECOMPUTE_MODULES");
+    }
     for (const char* name : {"MCORE_CUDA_GRAPH", "LAYER_CUDA_GRAPH"}) { // either captures layer by layer
-      if (is_on(name) && !has_setting("enable-cuda-graph")) {
+      if (is_on(name) && !has_setting("enable-cuda-graph") && !has_setting("cuda-graph-impl")) {
         add("enable-cuda-graph", "", where(name), name);
       }
     }
     read_batch();
     refuse_unknown_degrees();
     std::vector<std::string> unheeded = set_.not_understood;
-    for (const std::string_view name : kUnheededVariables) {
-      if (has(name) && !is_off_word(value(name))) {
-        unheeded.push_back(std::string(name) + " " + excerpt(value(name)));
-      }
-    }
+    list_others(unheeded);
     return megatron_training(MegatronArguments(settings_, world(), whole_), std::move(unheeded), context_);
   }
 
@@ -121,6 +154,38 @@ private:
                        "'" + std::string(name) + "' is '" + excerpt(value(name)) + "'; allowed: True, False, 1, 0");
     }
     return true;
+  }
+
+  // "attn,moe_router": the names with spaces between.
+  std::string words_of(std::string_view name) const {
+    std::string words = value(name);
+    std::replace(words.begin(), words.end(), ',', ' ');
+    return words;
+  }
+
+  // What is set, not off, and neither read nor known to have no effect.
+  void list_others(std::vector<std::string>& unheeded) const {
+    constexpr std::array<std::string_view, 8> kRead = {"FP8",
+                                                       "FP8_ACTIVATION",
+                                                       "FP8_PARAM_GATHER",
+                                                       "FP8_PARAMS",
+                                                       "MCORE_CUDA_GRAPH",
+                                                       "LAYER_CUDA_GRAPH",
+                                                       "FULL_CUDA_GRAPH",
+                                                       "RECOMPUTE_MODULES"};
+    const std::vector<std::string> variables = names_of(kVariables);
+    const auto is_in = [](const auto& names, const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    for (const auto& [name, variable] : set_.values) {
+      const bool prefixed = std::any_of(kPrefixesWithoutEffect.begin(), kPrefixesWithoutEffect.end(),
+                                        [&](std::string_view prefix) { return name.starts_with(prefix); });
+      const bool graphs = name == "CUDA_GRAPH_SCOPE" && has_setting("cuda-graph-scope");
+      if (!prefixed && !graphs && !variable.text.empty() && !is_off_word(variable.text) && !is_in(kRead, name) &&
+          !is_in(variables, name) && !is_in(kWithoutEffect, name)) {
+        unheeded.push_back(name + " " + excerpt(variable.text));
+      }
+    }
   }
 
   bool has_setting(std::string_view flag) const {

@@ -34,40 +34,87 @@ constexpr std::array kScheduleNames = {
     ScheduleName{"_PipelineScheduleRuntime", "", true},
 };
 
-// Sections and keys that change neither time nor memory of an iteration, or that the study says itself.
-constexpr std::array<std::string_view, 17> kHarmlessSections = {
-    "job",          "profiling",  "metrics",   "lr_scheduler", "checkpoint", "comm",     "memory_estimation", "debug",
-    "experimental", "validation", "validator", "dataloader",   "tokenizer",  "profiler", "fault_tolerance",   "loss",
-    "model_spec"};
-constexpr std::array<std::string_view, 16> kHarmlessTraining = {"dataset",
-                                                                "dataset_path",
-                                                                "steps",
-                                                                "gc_freq",
-                                                                "gc_debug",
-                                                                "seed",
-                                                                "deterministic",
-                                                                "name",
-                                                                "hf_assets_path",
-                                                                "flavor",
-                                                                "dump_folder",
-                                                                "description",
-                                                                "module",
-                                                                "tokenizer_path",
-                                                                "print_after_conversion",
-                                                                "disable_cuda_graphs"};
-constexpr std::array<std::string_view, 9> kHarmlessOptimizer = {
-    "lr", "beta1", "beta2", "eps", "weight_decay", "implementation", "betas", "fused", "foreach"};
-constexpr std::array<std::string_view, 8> kHarmlessCheckpoint = {"early_stop",
-                                                                 "preserve_rng_state",
-                                                                 "determinism_check",
-                                                                 "debug",
-                                                                 "visualize_memory_budget_pareto",
-                                                                 "per_op_sac_force_recompute_mm_shapes_by_fqns",
-                                                                 "memory_budget",
-                                                                 "enable"};
-constexpr std::array<std::string_view, 5> kHarmlessParallelism = {"enable_compiled_autograd", "save_parallelism_file",
-                                                                  "pipeline_parallel_max_outstanding_sends",
-                                                                  "spmd_backend", "context_parallel_ptrr_mask_key"};
+// Keys of a section that change neither time nor memory of an iteration, or that the study says itself.
+struct NoEffect {
+  std::string_view section;
+  std::vector<std::string_view> keys;
+};
+std::vector<NoEffect> without_effect() {
+  return {
+      {"job",
+       {"config_file", "dump_folder", "description", "print_config", "save_config_file", "save_config_folder",
+        "print_args", "use_for_integration_test"}},
+      {"profiling",
+       {"enable_profiling", "save_traces_folder", "profile_freq", "profiler_active", "profiler_warmup",
+        "enable_memory_snapshot", "save_memory_snapshot_folder"}},
+      {"profiler",
+       {"enable_profiling", "save_traces_folder", "profile_freq", "profiler_active", "profiler_warmup",
+        "enable_memory_snapshot", "save_memory_snapshot_folder"}},
+      {"metrics",
+       {"log_freq", "enable_tensorboard", "disable_color_printing", "save_tb_folder", "save_for_all_ranks",
+        "enable_wandb"}},
+      {"model", {"name", "flavor", "hf_assets_path", "tokenizer_path", "print_after_conversion"}},
+      {"model_spec", {"name", "flavor"}},
+      {"optimizer", {"lr", "beta1", "beta2", "eps", "weight_decay", "betas", "fused"}},
+      {"lr_scheduler", {"warmup_steps", "total_steps", "decay_ratio", "decay_type", "min_lr_factor", "lr_min"}},
+      {"dataloader",
+       {"dataset", "dataset_path", "num_workers", "persistent_workers", "pin_memory", "prefetch_factor", "seed",
+        "shuffle", "repeat", "streaming_shuffle_buffer_size", "num_prefetch_batches"}},
+      {"tokenizer", {"path", "image_token", "video_token", "vision_start_token", "vision_end_token", "pad_token"}},
+      {"training",
+       {"dataset", "dataset_path", "steps", "gc_freq", "seed", "name", "hf_assets_path", "flavor", "dump_folder",
+        "description", "module", "tokenizer_path", "disable_cuda_graphs", "debug_moe_force_load_balance"}},
+      {"parallelism", {"save_parallelism_file", "spmd_backend", "context_parallel_ptrr_mask_key"}},
+      {"activation_checkpoint",
+       {"preserve_rng_state", "determinism_check", "debug", "visualize_memory_budget_pareto", "memory_budget",
+        "enable"}},
+      {"checkpoint",
+       {"enable",
+        "enable_checkpoint",
+        "enable_ft_dataloader_checkpoints",
+        "folder",
+        "interval",
+        "initial_load_path",
+        "initial_load_model_only",
+        "initial_load_model_weights_only",
+        "initial_load_in_hf",
+        "initial_load_in_hf_quantized",
+        "last_save_model_only",
+        "last_save_model_weights_only",
+        "last_save_in_hf",
+        "last_save_in_safetensors_format",
+        "model_weights_only",
+        "export_dtype",
+        "async_mode",
+        "keep_latest_k",
+        "load_step",
+        "exclude_from_loading",
+        "enable_first_step_checkpoint",
+        "create_seed_checkpoint",
+        "load_only"}},
+      {"comm",
+       {"init_timeout_seconds", "train_timeout_seconds", "trace_buf_size", "save_traces_folder",
+        "save_traces_file_prefix"}},
+      {"memory_estimation", {"enable", "enabled", "disable_fake_mode"}},
+      {"validation", {"enable", "enabled", "dataset", "dataset_path", "local_batch_size", "seq_len", "freq", "steps"}},
+      {"validator", {"enable", "freq", "steps"}},
+      {"debug",
+       {"seed", "spmd_typechecking", "deterministic_warn_only", "moe_force_load_balance", "print_config",
+        "save_config_file", "enable_structured_logging"}},
+  };
+}
+
+// Keys of a converter that matter only where it is applied.
+constexpr std::array<std::string_view, 10> kOfConverters = {"fqns",
+                                                            "recipe_name",
+                                                            "emulate",
+                                                            "moe_fqns",
+                                                            "moe_fqns_prototype",
+                                                            "mxfp8_dim1_cast_kernel_choice",
+                                                            "use_fp8_dim1_cast_triton_kernel",
+                                                            "precompute_float8_dynamic_scale_for_fsdp",
+                                                            "force_recompute_fp8_weight_in_bwd",
+                                                            "pad_token_groups_for_grouped_mm"};
 
 class TorchTitan {
 public:
@@ -75,9 +122,11 @@ public:
       : leaves_(document, "TorchTitan's configuration"), draft_(context, document.where) {}
 
   ImportedTraining read() {
-    std::vector<std::string> sections = {"training", "parallelism", "activation_checkpoint", "model", "optimizer",
-                                         "compile",  "float8"};
-    sections.insert(sections.end(), kHarmlessSections.begin(), kHarmlessSections.end());
+    std::vector<std::string> sections = {"compile",         "float8", "mx",      "experimental",
+                                         "fault_tolerance", "loss",   "override"};
+    for (const NoEffect& one : without_effect()) {
+      sections.emplace_back(one.section);
+    }
     leaves_.refuse_misspelt_sections(sections);
     read_degrees();
     read_sharing();
@@ -111,7 +160,8 @@ private:
     }
     const bool sequence = leaves_.boolean(kParallelism, "enable_sequence_parallel", true);
     const bool whole_loss = leaves_.boolean(kParallelism, "disable_loss_parallel", false);
-    const bool in_pieces = leaves_.boolean(kParallelism, "enable_async_tensor_parallel", false);
+    const bool in_pieces = leaves_.boolean(kParallelism, "enable_async_tensor_parallel", false) ||
+                           leaves_.boolean("compile", "enable_async_tensor_parallel", false);
     if (tensor_ > 1) {
       draft_.set("parallel.tensor_rule", whole_loss ? "torchtitan-whole-loss" : "torchtitan",
                  where_of(whole_loss ? "disable_loss_parallel" : "tensor_parallel_degree"));
@@ -439,9 +489,14 @@ private:
     read_fp8(half);
   }
 
+  // Of the model and the loss both, unless the file names one of them.
   bool compiles() {
     const yaml::Node* compile = leaves_.find("compile", "enable");
-    return compile != nullptr && !is_off(*compile);
+    const yaml::Node* before = leaves_.find(kTraining, "compile"); // until August 2025
+    const yaml::Node* components = leaves_.find("compile", "components");
+    const bool model = components == nullptr || std::any_of(components->items.begin(), components->items.end(),
+                                                            [](const yaml::Node& one) { return one.text == "model"; });
+    return ((compile != nullptr && !is_off(*compile)) || (before != nullptr && !is_off(*before))) && model;
   }
 
   // The pass that splits products is the compiler's, and works on what is gathered under sequence parallelism.
@@ -469,22 +524,14 @@ private:
     check_converters(converters);
     const std::string recipe = leaves_.text("float8", "recipe_name", "");
     const std::string of_mx = leaves_.text("mx", "recipe_name", "");
-    constexpr std::array<std::string_view, 8> kHarmlessFp8 = {"filter_fqns",
-                                                              "emulate",
-                                                              "moe_fqns_prototype",
-                                                              "mxfp8_dim1_cast_kernel_choice",
-                                                              "precompute_float8_dynamic_scale_for_fsdp",
-                                                              "force_recompute_fp8_weight_in_bwd",
-                                                              "moe_fqns",
-                                                              "pad_token_groups_for_grouped_mm"};
-    leaves_.ignore("float8", kHarmlessFp8);
-    leaves_.ignore("mx", kHarmlessFp8);
     const bool gathers_fp8 = leaves_.boolean("float8", "enable_fsdp_float8_all_gather", false);
     const Where where = converters != nullptr ? converters->where : Where{};
-    if (!float8 && !mx) { // which nothing applies
-      constexpr std::array<std::string_view, 2> kOfConverters = {"fqns", "recipe_name"};
-      leaves_.ignore("float8", kOfConverters);
-      leaves_.ignore("mx", kOfConverters);
+    leave_outputs_alone("float8");
+    leave_outputs_alone("mx");
+    for (const auto& [section, applied] : {std::pair{"float8", float8}, {"mx", mx}}) {
+      if (!applied) { // then nothing in it has an effect
+        leaves_.ignore(section, kOfConverters);
+      }
     }
     if (float8 && mx) {
       throw InputError(where, "both float8 and mx convert the model; allowed: one of them");
@@ -500,6 +547,17 @@ private:
       draft_.set("fp8", "mxfp8", where);
     } else if (float8 || mx) {
       draft_.leave((float8 ? "float8.recipe_name " + excerpt(recipe) : "mx.recipe_name " + excerpt(of_mx)));
+    }
+  }
+
+  // Layers that a converter leaves in 16 bits: the last product is none that we convert either.
+  void leave_outputs_alone(std::string_view section) {
+    const yaml::Node* names = leaves_.find(section, "filter_fqns");
+    const std::size_t count = names != nullptr ? names->items.size() : 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (names->items[i].text != "output") {
+        draft_.leave(std::string(section) + ".filter_fqns " + excerpt(names->items[i].text));
+      }
     }
   }
 
@@ -525,7 +583,6 @@ private:
         leaves_.choice(kCheckpoint, "mode", {"none", "full", "selective", "memory_budget"}, "selective");
     const std::string option = leaves_.text(kCheckpoint, "selective_ac_option", today ? "op" : "2");
     const Where where = leaves_.where(kCheckpoint, mode == "selective" ? "selective_ac_option" : "mode");
-    leaves_.ignore(kCheckpoint, kHarmlessCheckpoint);
     if (mode == "full") {
       draft_.recompute_blocks(1, 0, where);
     } else if (mode == "selective" && option == "op") {
@@ -556,7 +613,7 @@ private:
 
   void read_optimizer() {
     const std::string name = leaves_.text("optimizer", "name", "AdamW");
-    leaves_.ignore("optimizer", kHarmlessOptimizer);
+    leave_unless("optimizer", "implementation", {"fused"});
     if (lower_case(name) == "adam" || lower_case(name) == "adamw") {
       draft_.set("optimizer", "adam", leaves_.where("optimizer", "name"));
     } else {
@@ -570,16 +627,44 @@ private:
                leaves_.where(kTraining, "max_norm"));
   }
 
+  // A line where a key has another value than those that we model.
+  void leave_unless(std::string_view section, std::string_view key, std::initializer_list<std::string_view> modelled) {
+    const yaml::Node* value = leaves_.find(section, key);
+    if (value != nullptr && std::find(modelled.begin(), modelled.end(), value->text) == modelled.end()) {
+      draft_.leave(std::string(section) + "." + std::string(key) + " " + excerpt(value->text));
+    }
+  }
+
+  // Of replicas that train on while others fail, TorchTitan's section matters only where it is on.
+  void read_fault_tolerance() {
+    const yaml::Node* enable = leaves_.find("fault_tolerance", "enable");
+    if (enable == nullptr || is_off(*enable)) {
+      constexpr std::array<std::string_view, 11> kKeys = {
+          "process_group",       "process_group_timeout_ms", "replica_id",   "group_size",
+          "min_replica_size",    "semi_sync_method",         "sync_steps",   "should_quantize",
+          "fragment_sync_delay", "fragment_update_alpha",    "num_fragments"};
+      leaves_.ignore("fault_tolerance", kKeys);
+    } else {
+      draft_.leave("fault_tolerance.enable");
+    }
+  }
+
   void list_others() {
-    leaves_.ignore_sections(kHarmlessSections);
-    leaves_.ignore(kTraining, kHarmlessTraining);
-    leaves_.ignore("model", kHarmlessTraining);
-    constexpr std::array<std::string_view, 2> kHarmlessCompile = {"components", "backend"};
-    leaves_.ignore("compile", kHarmlessCompile);
-    leaves_.ignore(kParallelism, kHarmlessParallelism);
-    constexpr std::array<std::string_view, 4> kListedParallelism = {"context_parallel_load_balancer",
-                                                                    "fsdp_symm_mem_scope", "enable_fsdp_symm_mem",
-                                                                    "pp_max_unsharded_active_stages"};
+    leave_unless("comm", "mode", {"default"});
+    leave_unless("compile", "backend", {"inductor"});
+    leave_unless("loss", "num_chunks", {"1"});
+    read_fault_tolerance();
+    for (const NoEffect& one : without_effect()) {
+      leaves_.ignore(one.section, one.keys);
+    }
+    constexpr std::array<std::string_view, 8> kListedParallelism = {"context_parallel_load_balancer",
+                                                                    "fsdp_symm_mem_scope",
+                                                                    "enable_fsdp_symm_mem",
+                                                                    "pp_max_unsharded_active_stages",
+                                                                    "enable_compiled_autograd",
+                                                                    "full_dtensor",
+                                                                    "pipeline_parallel_max_outstanding_sends",
+                                                                    "hybridep_non_blocking_expert_capacity_factor"};
     for (const std::string_view name : kListedParallelism) {
       if (const yaml::Node* value = leaves_.find(kParallelism, name); value != nullptr && !is_off(*value)) {
         draft_.leave(std::string(kParallelism) + "." + std::string(name));

@@ -12,6 +12,7 @@
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/names_without_effect.hpp"
 #include "sim/workload/config/shell_arithmetic.hpp"
 
 namespace stagecraft {
@@ -322,6 +323,8 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
       remember_variable(words[i]);
     } else if (const MegatronFlag* flag = find_megatron_flag(name)) {
       add(*flag, words, i);
+    } else if (is_megatron_name_without_effect(name)) {
+      others_.insert(name);
     } else if (const std::string meant = misspelt_flag(name); !meant.empty()) {
       throw InputError(words[i].where, "unknown argument '--" + excerpt(name) + "'; did you mean '--" + meant + "'?");
     } else if (places_layers(name)) {

@@ -257,9 +257,9 @@ void ConfigLeaves::ignore(std::string_view section, std::span<const std::string_
   }
 }
 
-void ConfigLeaves::ignore_sections(std::span<const std::string_view> sections) {
+void ConfigLeaves::ignore_if(const std::function<bool(const ConfigLeaf&)>& has_no_effect) {
   for (ConfigLeaf& one : leaves_) {
-    one.taken = one.taken || std::find(sections.begin(), sections.end(), one.section) != sections.end();
+    one.taken = one.taken || has_no_effect(one);
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <set>
@@ -17,6 +18,9 @@
 namespace stagecraft {
 
 inline constexpr int kMostConfigDegree = 1 << 20, kMostConfigSamples = 1 << 30;
+
+/// Behind the name of a key that may have an effect, for all we know.
+inline constexpr std::string_view kNotKnown = " (not known here)";
 
 /// A degree of parallelism as a configuration calls it.
 struct NamedDegree {
@@ -106,7 +110,7 @@ public:
   Where where(std::string_view section, std::string_view name);
   /// Marks as taken, without looking at it, what a reader knows and what changes neither time nor memory.
   void ignore(std::string_view section, std::span<const std::string_view> names);
-  void ignore_sections(std::span<const std::string_view> sections);
+  void ignore_if(const std::function<bool(const ConfigLeaf&)>& has_no_effect);
   /// What nothing has taken.
   std::vector<const ConfigLeaf*> left() const;
   /// InputError for a key that nothing has taken and that looks like a degree or a batch, naming the nearest known one.

@@ -163,6 +163,9 @@ private:
     const bool pipes = what_.mesh.pipeline > 1;
     if (what_.schedule == (interleaved ? "combined-interleaved" : "combined-1f1b") && interleaved == pipes) {
       flag("overlap-moe-expert-parallel-comm"); // which it refuses of a pipeline without virtual stages
+      if (training_.delayed_weights) {
+        flag("delay-wgrad-compute");
+      }
     } else if (pipes && !what_.schedule.empty() && what_.schedule != usual) {
       unsaid("the schedule " + what_.schedule + ": this runs under " + usual);
     }

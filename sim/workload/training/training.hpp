@@ -265,6 +265,9 @@ struct Training {
   bool pipelined_exchange = false;
   /// The last stage of a pipeline computes the gradients of its last product's weights when it has run all backwards.
   bool deferred_head = false;
+  /// Of a backward beside a forward, layer by layer, gradients of weights come behind what ranks that share experts
+  /// wait for.
+  bool delayed_weights = false;
   std::string framework; ///< the recipe that the study names; "": none
   int streams = 1;       ///< streams per device, on which kernels of a stage run side by side; 1: one after another
   std::string config;    ///< the name of a framework's own file that the study names
