@@ -181,6 +181,32 @@ TEST_CASE("schedules have the names that papers give them", "[validate][truth]")
 }
 
 // Its two directions have a copy of the model each, and no schedule here has replicas of both.
+// Partitions keep what they are given and make all else again; their number of modules stands in the note, or they are
+// of about the same time.
+TEST_CASE("torchgpipe's partitions are those that it states, and are recomputed whole", "[validate][truth]") {
+  TruthRow row = row_on("Tesla P40 24GB");
+  row.source = "torchgpipe benchmarks";
+  row.model = "AmoebaNet-D (18,256)";
+  row.sizes = {};
+  row.devices = 4;
+  row.degrees = {.pipeline = 4, .data = 1};
+  row.schedule = "GPipe";
+  row.recompute = "full except last micro-batch";
+  row.note = "chunks=64; balance=[3, 6, 7, 8]; PyTorch 1.3";
+  CHECK_THAT(text_of(row), Contains("recompute: {what: full, except_last: true}"));
+  CHECK_THAT(text_of(row), Contains("layers: \"E,t*3|t*6|t*7|t*8L\""));
+  CHECK_THAT(text_of(row), Contains("strategies: [mesh], schedules: [gpipe]"));
+  row.recompute = "full (checkpoint=always)";
+  CHECK_THAT(text_of(row), Contains("recompute: {what: full, except_last: false}"));
+  for (const char* other :
+       {"balance=[3, 6, 7]", "balance=[30, 66, 84, 61]", "balance=[3, -6, 19, 8]", "balance=[", ""}) {
+    row.note = other; // modules that are not the model's blocks, or none
+    INFO(other);
+    CHECK_THAT(text_of(row), Contains("strategies: [block-partition], schedules: [gpipe]"));
+    CHECK_THAT(text_of(row), !Contains("layers: "));
+  }
+}
+
 TEST_CASE("DualPipe with replicas is run as it is cut in half", "[validate][truth]") {
   TruthRow row = row_on("H800");
   row.degrees.pipeline = 4;
@@ -194,8 +220,8 @@ TEST_CASE("models without a gate, and such as are no decoders, are not built as 
   TruthRow row = row_on("A100");
   row.model = "Falcon-40B";
   CHECK_THAT(text_of(row), !Contains("kind: gated"));
-  row.model = "RoBERTa-large";
-  CHECK_THAT(text_of(row), Contains("refused: the architecture of 'RoBERTa-large'"));
+  row.model = "DeBERTa-large";
+  CHECK_THAT(text_of(row), Contains("refused: the architecture of 'DeBERTa-large'"));
 }
 
 TEST_CASE("a model of a billion layers is refused before it is built", "[validate][truth]") {

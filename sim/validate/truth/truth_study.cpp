@@ -97,10 +97,9 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
     study.assumed.emplace_back("one replica");
   }
   std::optional<ShippedModel> named = shipped_model(row, shipped);
-  const bool images = named && named->images;
-  const auto parts = {named ? std::variant<StudyPart, Infeasible>(std::move(named->part))
-                            : truth_model(row, framework.pads_vocabulary),
-                      truth_platform(row, devices, shipped), truth_training(row, framework, devices, images)};
+  const auto parts = {
+      named ? std::variant<StudyPart, Infeasible>(std::move(named->part)) : truth_model(row, framework.pads_vocabulary),
+      truth_platform(row, devices, shipped), truth_training(row, framework, devices, named ? &*named : nullptr)};
   for (const auto& part : parts) {
     if (const auto* reason = std::get_if<Infeasible>(&part)) {
       return *reason;

@@ -33,6 +33,7 @@ struct TruthStudy {
 struct ShippedModel {
   StudyPart part;
   bool images = false; ///< its samples are no sequences of tokens
+  std::string layers;  ///< of each stage, as `training.parallel.layers`, where the row states them; "": it does not
 };
 
 /// Whether a row's name is that of a decoder, which its columns describe.
@@ -76,10 +77,9 @@ bool names_framework(const TruthRow& row);
 /// The kernels of attention that the row's words say where the framework's are older, as a study has them; "": none.
 std::string attention_stated(const TruthRow& row, const TruthFramework& framework);
 
-/// How the run trained, `training: …` and `compare: …`.
-/// `images`: of a model of images.
+/// How the run trained, `training: …` and `compare: …`. `model` is null for a decoder of the row's sizes.
 std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices,
-                                                   bool images);
+                                                   const ShippedModel* model);
 
 /// All three. Infeasible with the reason where one is.
 std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std::filesystem::path& shipped);

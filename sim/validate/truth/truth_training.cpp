@@ -59,8 +59,9 @@ int zero_of(const std::string& words) {
 // The training while it is written.
 class TrainingText {
 public:
-  TrainingText(const TruthRow& row, const TruthFramework& framework, int devices, bool images)
-      : row_(row), framework_(framework), devices_(devices), images_(images), tensor_(std::max(row.degrees.tensor, 1)),
+  TrainingText(const TruthRow& row, const TruthFramework& framework, int devices, const ShippedModel* model)
+      : row_(row), framework_(framework), devices_(devices), images_(model != nullptr && model->images),
+        stages_(model == nullptr ? "" : model->layers), tensor_(std::max(row.degrees.tensor, 1)),
         pipeline_(std::max(row.degrees.pipeline, 1)), context_(std::max(row.degrees.context, 1)) {}
 
   std::variant<StudyPart, Infeasible> write() {
@@ -220,6 +221,9 @@ private:
     }
     if (words.empty()) {
       assume("nothing is recomputed");
+    } else if (is_torchgpipe() && says_blocks(words)) { // what a partition is given is kept, whatever its layers
+      const bool but_last = has(words, "except last") || has(words, "except_last");
+      line("  recompute: {what: full, except_last: " + std::string(but_last ? "true" : "false") + "}");
     } else if (says_blocks(words)) {
       line("  recompute: blocks");
     } else if (words.starts_with("selective") || words.starts_with("sel")) {
@@ -241,6 +245,7 @@ private:
            (has(words, "checkpoint") && !says_no(words) && !has(words, "selective"));
   }
 
+  bool is_torchgpipe() const { return row_.mentions("torchgpipe"); }
   bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }
 
   void write_selective(const std::string& words) {
@@ -342,6 +347,9 @@ private:
       const int layers = row_.sizes.layers / pipeline_;
       interleave_ = layers % 2 == 0 ? 2 : std::max(layers, 1);
       assume(std::to_string(interleave_) + " stages of each rank");
+    }
+    if (!stages_.empty() && pipeline_ > 1) {
+      line("    layers: \"" + stages_ + "\"");
     }
     if (interleave_ > 1 && pipeline_ > 1) {
       line("    interleave: " + std::to_string(interleave_));
@@ -467,7 +475,12 @@ private:
     if (overlaps_experts() && (schedule == "1f1b" || schedule == "interleaved")) { // Megatron-Core's combined 1F1B
       schedule = schedule == "1f1b" ? "combined-1f1b" : "combined-interleaved";
     }
-    line("compare: {strategies: [mesh], schedules: [" + std::string(schedule) + "]}");
+    const bool by_time = is_torchgpipe() && pipeline_ > 1 && stages_.empty();
+    if (by_time) {
+      assume("stages of about the same time, as torchgpipe's balance_by_time makes them");
+    }
+    line(std::string("compare: {strategies: [") + (by_time ? "block-partition" : "mesh") + "], schedules: [" +
+         std::string(schedule) + "]}");
     return "";
   }
 
@@ -475,6 +488,7 @@ private:
   const TruthFramework& framework_;
   int devices_;
   bool images_;
+  std::string stages_; ///< the layers of each, where the row states them
   int tensor_, pipeline_, context_, replicas_ = 1, interleave_ = 1;
   std::string text_;
   std::vector<std::string> assumed_;
@@ -483,8 +497,8 @@ private:
 } // namespace
 
 std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework, int devices,
-                                                   bool images) {
-  return TrainingText(row, framework, devices, images).write();
+                                                   const ShippedModel* model) {
+  return TrainingText(row, framework, devices, model).write();
 }
 
 } // namespace stagecraft
