@@ -343,6 +343,20 @@ TEST_CASE("a name of a model that is not shipped is no other model's", "[validat
   }
 }
 
+// Of a model that reads an input and an output a row states the length of one.
+TEST_CASE("a sequence of half a sample is one of its two sides", "[validate][truth]") {
+  const auto study = [](const char* model, int tokens) {
+    const auto rows =
+        read_truth(table_of("case,model,seq_len,gpu,num_gpus,micro_batch,global_batch,metric,unit,value\na," +
+                            std::string(model) + "," + std::to_string(tokens) + ",v100,1,8,8,iteration_seconds,s,1\n"));
+    return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
+  };
+  CHECK_THAT(study("T5-large", 512), Contains(R"("input": {"shape": ["1024"]})"));
+  CHECK_THAT(study("GNMT v2", 50), Contains(R"("input": {"shape": ["100"]})"));
+  CHECK_THAT(study("T5-base", 256), Contains(R"("input": {"shape": ["256"]})"));    // which reads the input twice
+  CHECK_THAT(study("BERT-large", 256), Contains(R"("input": {"shape": ["256"]})")); // which slices, but not its input
+}
+
 // The data set's own workload goes first, and its samples make an epoch.
 TEST_CASE("a row's data set chooses the workload and the samples of an epoch", "[validate][truth]") {
   const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";

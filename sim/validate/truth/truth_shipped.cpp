@@ -103,6 +103,19 @@ bool reads_tokens(const yaml::Node& workload) {
   return shape != nullptr && shape->items.size() == 1;
 }
 
+// Whether so many tokens are the first half of the workload's, which are an input and an output: a slice ends there.
+bool is_one_side(const yaml::Node& workload, int tokens) {
+  const yaml::Node& all = workload.find("input")->find("shape")->items.front();
+  const std::vector<yaml::Node>& layers = workload.find("layers")->items;
+  return all.text == std::to_string(2LL * tokens) && std::any_of(layers.begin(), layers.end(), [&](const auto& layer) {
+           const yaml::Node* kind = layer.find("kind");
+           const yaml::Node* start = layer.find("start");
+           const yaml::Node* end = layer.find("end");
+           return kind != nullptr && kind->text == "slice" && end != nullptr && end->text == std::to_string(tokens) &&
+                  (start == nullptr || start->text == "0");
+         });
+}
+
 // NVIDIA's example reads BERT's sequences of up to 512 tokens in bins of 64, by length (its change log of January
 // 2022). Of Wikipedia's at 512 half of all tokens is padding (Krell et al. 2021, arXiv 2107.02027), which leaves 256 in
 // the mean, and half a bin to fill up.
@@ -161,10 +174,12 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& s
   if (binned) {
     model.part.assumed.push_back("sequences of " + stated + " tokens in the mean, as bins of 64 have them");
   }
-  if (row.sizes.sequence > 0) {
-    yaml::set(workload, "input.shape", "[" + stated + "]", row.where);
-  } else {
+  if (row.sizes.sequence == 0) {
     model.part.assumed.emplace_back("sequences as long as the workload's");
+  } else if (is_one_side(workload, row.sizes.sequence)) {
+    model.part.assumed.push_back(stated + " tokens on either side");
+  } else {
+    yaml::set(workload, "input.shape", "[" + stated + "]", row.where);
   }
   model.part.text = "model:\n  workload: " + yaml::flow_text(workload) + "\n";
   return model;
