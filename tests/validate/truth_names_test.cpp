@@ -207,6 +207,18 @@ TEST_CASE("torchgpipe's partitions are those that it states, and are recomputed 
   }
 }
 
+// 25,000 samples in 1,667 chunks are 15 in each but the last.
+TEST_CASE("a micro-batch that is no whole number is the mean of some that are", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.devices = 2;
+  row.degrees = {.pipeline = 2, .data = 1};
+  row.micro_batch = 14.997;
+  row.global_batch = 25000;
+  CHECK_THAT(text_of(row), Contains("global_batch: 25005\n  micro_batch_size: 15\n"));
+  row.micro_batch = 14;
+  CHECK_THAT(text_of(row), Contains("25000 is no multiple of micro_batch 14"));
+}
+
 TEST_CASE("DualPipe with replicas is run as it is cut in half", "[validate][truth]") {
   TruthRow row = row_on("H800");
   row.degrees.pipeline = 4;

@@ -325,6 +325,7 @@ TEST_CASE("models have the names that tables give them", "[validate][truth]") {
                                                        {"DistilBERT", "distilbert"},
                                                        {"T5-base", "t5-base"},
                                                        {"BART-large", "bart-large"},
+                                                       {"NCF", "ncf-movielens-20m"},
                                                        {"Jasper", "jasper-10x5"},
                                                        {"Jasper 10x5", "jasper-10x5"}};
   for (const auto& [name, workload] : names) {

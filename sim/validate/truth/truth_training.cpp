@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <span>
@@ -414,12 +415,17 @@ private:
   }
 
   std::string write_batch() {
-    const int stated = stated_batch();
+    int stated = stated_batch();
     if (stated == 0) {
       return "the row states no global batch";
     }
     int size = static_cast<int>(row_.micro_batch);
-    if (size == 0 && images_) {
+    const long long chunks = size > 0 ? std::llround(stated / (row_.micro_batch * replicas_)) : 0;
+    if (chunks > 0 && size < row_.micro_batch) { // the mean of what torch.chunk makes: the last is smaller
+      ++size;
+      stated = most_batch(chunks * size * replicas_);
+      assume(count_of(chunks, "micro-batch") + " of " + count_of(size, "sample"));
+    } else if (size == 0 && images_) {
       size = std::max(1, stated / replicas_);
     } else if (size == 0) {
       size = usual_micro_batch(stated);
