@@ -59,12 +59,12 @@ TEST_CASE("a name that is not known leads to the nearest that is", "[cli]") {
   const Workshop shop;
   const auto [arguments, hint] = GENERATE(table<std::string, std::string>({
       {"list strateges", "'strategies'"},
-      {"show vgg61", "'vgg16'"},
+      {"show alexnte", "'alexnet'"},
       {"show a100-sxm-80bg", "'a100-sxm-80gb'"},
       {"show pcie-v10", "'pcie-v100'"},
       {"import onxx model", "'onnx'"},
       {"schedule 1f1d --stages 2 --micro-batches 2", "'1f1b'"},
-      {"plan vgg61 --platform pcie-v100 --strategy single", "'vgg16'"},
+      {"plan alexnte --platform pcie-v100 --strategy single", "'alexnet'"},
       {"plan vgg16 --platform pcie-v10 --strategy single", "'pcie-v100'"},
       {"plan vgg16 --platform pcie-v100 --strategy singel", "'single'"},
       {"replay vgg16 --platform pcie-v100 --strategy single --schedule gpip", "'gpipe'"},

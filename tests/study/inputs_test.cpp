@@ -187,8 +187,8 @@ TEST_CASE("a file is looked for in the study's folder, then among the shipped on
   CHECK(find_file(kFolders, "workloads", "chain.yaml", where) == kRoot / "tests/study/chain.yaml");
   CHECK(find_file(kFolders, "workloads", "vgg16", where) == kRoot / "workloads/vgg16.yaml");
   CHECK(find_file(kFolders, "workloads", "workloads/vgg16.yaml", where) == kRoot / "workloads/vgg16.yaml");
-  CHECK_THAT(error_of([&] { find_file(kFolders, "workloads", "vgg61", where); }),
-             Catch::StartsWith("here: no such file, and unknown workload 'vgg61'; did you mean 'vgg16'?"));
+  CHECK_THAT(error_of([&] { find_file(kFolders, "workloads", "alexnte", where); }),
+             Catch::StartsWith("here: no such file, and unknown workload 'alexnte'; did you mean 'alexnet'?"));
 }
 
 Study on(const std::string& platform) { return study("model: gpt2\nplatform: " + platform + "\n"); }

@@ -181,12 +181,50 @@ TEST_CASE("schedules have the names that papers give them", "[validate][truth]")
   CHECK_THAT(text_of(row), Contains("refused: the schedule 'magic' is not modelled; allowed: "));
 }
 
+// Partitions keep what they are given and make all else again; their number of modules stands in the note, or they are
+// of about the same time.
+TEST_CASE("torchgpipe's partitions are those that it states, and are recomputed whole", "[validate][truth]") {
+  TruthRow row = row_on("Tesla P40 24GB");
+  row.source = "torchgpipe benchmarks";
+  row.model = "AmoebaNet-D (18,256)";
+  row.sizes = {};
+  row.devices = 4;
+  row.degrees = {.pipeline = 4, .data = 1};
+  row.schedule = "GPipe";
+  row.recompute = "full except last micro-batch";
+  row.note = "chunks=64; balance=[3, 6, 7, 8]; PyTorch 1.3";
+  CHECK_THAT(text_of(row), Contains("recompute: {what: full, except_last: true}"));
+  CHECK_THAT(text_of(row), Contains("layers: \"E,t*3|t*6|t*7|t*8L\""));
+  CHECK_THAT(text_of(row), Contains("strategies: [mesh], schedules: [gpipe]"));
+  row.recompute = "full (checkpoint=always)";
+  CHECK_THAT(text_of(row), Contains("recompute: {what: full, except_last: false}"));
+  for (const char* other :
+       {"balance=[3, 6, 7]", "balance=[30, 66, 84, 61]", "balance=[3, -6, 19, 8]", "balance=[", ""}) {
+    row.note = other; // modules that are not the model's blocks, or none
+    INFO(other);
+    CHECK_THAT(text_of(row), Contains("strategies: [block-partition], schedules: [gpipe]"));
+    CHECK_THAT(text_of(row), !Contains("layers: "));
+  }
+}
+
+// 25,000 samples in 1,667 chunks are 15 in each but the last.
+TEST_CASE("a micro-batch that is no whole number is the mean of some that are", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.devices = 2;
+  row.degrees = {.pipeline = 2, .data = 1};
+  row.micro_batch = 14.997;
+  row.global_batch = 25000;
+  CHECK_THAT(text_of(row), Contains("global_batch: 25005\n  micro_batch_size: 15\n"));
+  row.micro_batch = 14;
+  CHECK_THAT(text_of(row), Contains("25000 is no multiple of micro_batch 14"));
+}
+
 TEST_CASE("models without a gate, and such as are no decoders, are not built as Llama's", "[validate][truth]") {
   TruthRow row = row_on("A100");
   row.model = "Falcon-40B";
   CHECK_THAT(text_of(row), !Contains("kind: gated"));
-  row.model = "RoBERTa-large";
-  CHECK_THAT(text_of(row), Contains("refused: the architecture of 'RoBERTa-large'"));
+  row.model = "DeBERTa-large";
+  CHECK_THAT(text_of(row), Contains("refused: the architecture of 'DeBERTa-large'"));
 }
 
 TEST_CASE("a model of a billion layers is refused before it is built", "[validate][truth]") {

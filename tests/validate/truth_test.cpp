@@ -279,8 +279,83 @@ TEST_CASE("a row without sizes is the shipped workload of its name", "[validate]
   CHECK(f.predicted > 39 + 0.7 * (244 - 39));
   CHECK(f.predicted < 244);
   REQUIRE(validation.skipped.size() == 2);
-  CHECK_THAT(validation.skipped[0].why, Contains("does not state layers"));
+  CHECK_THAT(validation.skipped[0].why, Contains("the architecture of 'ResNet-51'"));
   CHECK_THAT(validation.skipped[1].why, Contains("how many samples an epoch of its data set has is not known"));
+}
+
+// The study's model, or why there is none.
+std::string model_of(const std::string& name) {
+  const auto rows = read_truth(table_of("case,model,layers,hidden,gpu,num_gpus,micro_batch,global_batch,metric,unit,"
+                                        "value\na,\"" +
+                                        name + "\",6,1024,v100,1,8,8,iteration_seconds,s,1\n"));
+  const auto study = truth_study(rows.front(), kRoot);
+  if (const auto* refused = std::get_if<Infeasible>(&study)) {
+    return refused->reason;
+  }
+  const yaml::Node document = yaml::parse(std::get<TruthStudy>(study).text, "a");
+  const yaml::Node& model = *document.find("model");
+  return model.kind == yaml::Node::Kind::scalar ? model.text : model.find("workload")->find("name")->text;
+}
+
+TEST_CASE("models have the names that tables give them", "[validate][truth]") {
+  const std::pair<const char*, const char*> names[] = {{"ResNet-18", "resnet18"},
+                                                       {"ResNet-152 v1.5", "resnet152"},
+                                                       {"ResNeXt101-32x4d (PyTorch)", "resnext101-32x4d"},
+                                                       {"SE-ResNeXt101-32x4d", "se-resnext101-32x4d"},
+                                                       {"EfficientNet-B4", "efficientnet-b4"},
+                                                       {"MobileNet v2", "mobilenet-v2"},
+                                                       {"GoogLeNet", "inception-v1"},
+                                                       {"VGG-13", "vgg13"},
+                                                       {"Wide ResNet-50", "wide-resnet50"},
+                                                       {"wide_resnet101_2", "wide-resnet101"},
+                                                       {"ViT-B/16", "vit-base"},
+                                                       {"ViT-L/16 (JAX)", "vit-large"},
+                                                       {"SSD300 v1.1", "ssd300-v1.1"},
+                                                       {"U-Net Medical", "u-net-medical"},
+                                                       {"UNet Medical (TF2)", "u-net-medical"},
+                                                       {"U-Net (5,64)", "u-net-5-64"},
+                                                       {"AmoebaNet-D (18,256)", "amoebanet-d-18-256"},
+                                                       {"AmoebaNet-D (18, 416)", "amoebanet-d-18-416"},
+                                                       {"GNMT v2", "gnmt-v2"},
+                                                       {"GNMT", "gnmt"},
+                                                       {"Transformer (big)", "transformer-big"},
+                                                       {"Transformer", "transformer-big"},
+                                                       {"Transformer (PyTorch)", "transformer-big"},
+                                                       {"RoBERTa-large", "roberta-large"},
+                                                       {"DistilBERT", "distilbert"},
+                                                       {"T5-base", "t5-base"},
+                                                       {"BART-large", "bart-large"},
+                                                       {"NCF", "ncf-movielens-20m"},
+                                                       {"Jasper", "jasper-10x5"},
+                                                       {"Jasper 10x5", "jasper-10x5"}};
+  for (const auto& [name, workload] : names) {
+    INFO(name);
+    CHECK(model_of(name) == workload);
+  }
+}
+
+// Sizes in parentheses, and words that follow, make another model of the same name.
+TEST_CASE("a name of a model that is not shipped is no other model's", "[validate][truth]") {
+  for (const char* name : {"U-Net (6,72)", "U-Net Industrial", "3D U-Net", "nnU-Net", "AmoebaNet-D (36,544)", "SSD300",
+                           "Mask R-CNN", "Tacotron 2", "WaveGlow", "FastPitch", "DLRM", "DLRM-DCNv2", "ELECTRA-base",
+                           "Transformer (small)", "EfficientNet-B7", "ResNet-51", "RetinaNet", "Stable Diffusion"}) {
+    INFO(name);
+    CHECK_THAT(model_of(name), Contains("the architecture of '" + std::string(name) + "'"));
+  }
+}
+
+// Of a model that reads an input and an output a row states the length of one.
+TEST_CASE("a sequence of half a sample is one of its two sides", "[validate][truth]") {
+  const auto study = [](const char* model, int tokens) {
+    const auto rows =
+        read_truth(table_of("case,model,seq_len,gpu,num_gpus,micro_batch,global_batch,metric,unit,value\na," +
+                            std::string(model) + "," + std::to_string(tokens) + ",v100,1,8,8,iteration_seconds,s,1\n"));
+    return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
+  };
+  CHECK_THAT(study("T5-large", 512), Contains(R"("input": {"shape": ["1024"]})"));
+  CHECK_THAT(study("GNMT v2", 50), Contains(R"("input": {"shape": ["100"]})"));
+  CHECK_THAT(study("T5-base", 256), Contains(R"("input": {"shape": ["256"]})"));    // which reads the input twice
+  CHECK_THAT(study("BERT-large", 256), Contains(R"("input": {"shape": ["256"]})")); // which slices, but not its input
 }
 
 // The data set's own workload goes first, and its samples make an epoch.

@@ -40,6 +40,72 @@ TEST_CASE("windows: dilation, rectangles, and rounding up", "[workload]") {
   CHECK(layer("[1, 5, 5]", "kind: avg_pool, kernel: 2, padding: 1, ceil: true").output_elements == 9);
 }
 
+TEST_CASE("a transposed convolution multiplies each element read with the windows that it writes", "[workload]") {
+  // 4 channels of 8 x 8 into 6, window 3, stride 2, padding 1: (8 - 1) * 2 + 3 - 2 = 15. F = 2 * 256 * 6 * 9 = 27648;
+  // P = 4 * 6 * 9 + 6 = 222; y = 6 * 15 * 15 = 1350.
+  const std::string text = "kind: conv_transpose2d, channels: 6, kernel: 3, stride: 2, padding: 1";
+  const Operator op = layer("[4, 8, 8]", text);
+  CHECK(op.kind == KernelKind::convolution);
+  CHECK(op.output_elements == 1350);
+  CHECK(op.parameters == 222);
+  for (const Pass& pass : {op.forward, op.backward_input, op.backward_weight}) {
+    CHECK(pass.flops == Flops{27648});
+    CHECK(pass.moved_elements == 256 + 1350);
+  }
+  CHECK(op.stash_elements == 256);
+  // Of 16 x 16 that convolution makes 8 x 8, too; of 17 x 17 it makes 9 x 9.
+  CHECK(layer("[4, 8, 8]", text + ", output: 16").output_elements == 6 * 16 * 16);
+  CHECK_THAT(test::error_of([&] { layer("[4, 8, 8]", text + ", output: 17"); }), Catch::Contains("allowed: 15 to 16"));
+  CHECK(layer("[4, 8, 8]", text + ", groups: 2, bias: false").parameters == 4 * 3 * 9);
+  CHECK_THAT(test::error_of([&] { layer("[4, 1, 1]", "kind: conv_transpose2d, channels: 6, kernel: 1, padding: 1"); }),
+             Catch::Contains("leaves nothing"));
+}
+
+TEST_CASE("an upsampled image repeats its pixels, whose gradients add up", "[workload]") {
+  const Operator op = layer("[4, 8, 8]", "kind: upsample, scale: [2, 3]");
+  CHECK(op.output_elements == 4 * 16 * 24);
+  CHECK(op.forward.moved_elements == 256 + 1536);
+  CHECK(op.backward_input.flops == Flops{1536});
+  // Twice by a million: the first is just countable.
+  CHECK_THAT(test::error_of([] {
+               test::workload("name: t\ninput: {shape: [1, 1, 1000000000]}\nlayers:\n"
+                              "  - {name: a, kind: upsample, scale: [1, 1000000]}\n"
+                              "  - {name: b, kind: upsample, scale: [1, 1000000]}\n");
+             }),
+             Catch::Contains("to more than 1e15"));
+  CHECK(op.stash_elements == 0);
+}
+
+TEST_CASE("an instance normalization is a batch normalization of one sample, with or without weights", "[workload]") {
+  const Operator batch = layer("[4, 8, 8]", "kind: batch_norm");
+  const Operator op = layer("[4, 8, 8]", "kind: instance_norm");
+  CHECK(op.parameters == 8);
+  CHECK(op.forward.moved_elements == batch.forward.moved_elements);
+  CHECK(op.stash_elements == 256);
+  const Operator bare = layer("[4, 8, 8]", "kind: instance_norm, affine: false");
+  CHECK(bare.parameters == 0);
+  CHECK(bare.backward_weight.kernels == 0);
+  // Backward reads as much as both gradients of the other do.
+  CHECK(bare.backward_input.moved_elements == op.backward_input.moved_elements + op.backward_weight.moved_elements);
+  CHECK(bare.stash_elements == 256);
+}
+
+TEST_CASE("a leaky ReLU keeps its input, and a dropout of channels a number for each", "[workload]") {
+  // A convolution that reads what a ReLU writes keeps that tensor alone; behind a leaky ReLU both are kept.
+  const auto kept = [](const std::string& kind) {
+    return totals_of(test::workload("name: t\ninput: {shape: [4, 8, 8]}\nlayers:\n"
+                                    "  - {name: conv, kind: conv2d, channels: 4, kernel: 1}\n"
+                                    "  - {name: x, kind: " +
+                                    kind + "}\n  - {name: next, kind: conv2d, channels: 4, kernel: 1}\n"))
+        .stash_elements;
+  };
+  CHECK(kept("leaky_relu") == kept("relu") + 256);
+  CHECK(kept("channel_dropout") == kept("relu") + 4);
+  const Operator op = layer("[4, 8, 8]", "kind: channel_dropout");
+  CHECK(op.forward.moved_elements == 2 * 256);
+  CHECK(op.backward_input.moved_elements == 2 * 256);
+}
+
 TEST_CASE("linear works on the last dimension, and a tied one has only its bias", "[workload]") {
   // 10 positions, 8 -> 3: F = 2 * 10 * 3 * 8 = 480, P = 3 * 8 + 3 = 27.
   const Operator op = layer("[10, 8]", "kind: linear, features: 3");

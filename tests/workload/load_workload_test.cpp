@@ -76,6 +76,15 @@ layers:
   CHECK(c.forward.moved_elements == 110);
 }
 
+TEST_CASE("a file may say what its model is also called", "[workload]") {
+  const std::string layers = "layers:\n  - {name: a, kind: matmul, forward: 1 FLOP, output: 1}\n";
+  CHECK(workload("name: t\nalso_called: [T-1, the first]\n" + layers).name == "t");
+  CHECK_THAT(test::error_of([&] { workload("name: t\nalso_called: {a: b}\n" + layers); }),
+             Catch::Contains("'also_called' must be a list"));
+  CHECK_THAT(test::error_of([&] { workload("name: t\nalso_called: [[a]]\n" + layers); }),
+             Catch::Contains("also_called"));
+}
+
 TEST_CASE("layers given by numbers may stand in any order", "[workload]") {
   const ModelGraph graph = workload(R"(
 name: t

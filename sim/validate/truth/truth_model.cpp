@@ -104,40 +104,37 @@ constexpr std::array kFamilies = {
     ModelFamily{"bloom", shape_gpt, 4},
     ModelFamily{"pythia", shape_gpt, 4},
     ModelFamily{"turing", shape_gpt, 4},
-    // No decoders, or more than one kind of layer.
-    ModelFamily{"roberta", nullptr, 0},
-    ModelFamily{"deberta", nullptr, 0},
-    ModelFamily{"modernbert", nullptr, 0},
-    ModelFamily{"albert", nullptr, 0},
-    ModelFamily{"electra", nullptr, 0},
-    ModelFamily{"flan-t5", nullptr, 0},
-    ModelFamily{"mt5", nullptr, 0},
-    ModelFamily{"bart", nullptr, 0},
-    ModelFamily{"whisper", nullptr, 0},
-    ModelFamily{"clip", nullptr, 0},
-    ModelFamily{"siglip", nullptr, 0},
-    ModelFamily{"dino", nullptr, 0},
-    ModelFamily{"swin", nullptr, 0},
-    ModelFamily{"dit", nullptr, 0},
-    ModelFamily{"stable diffusion", nullptr, 0},
-    ModelFamily{"rwkv", nullptr, 0},
-    ModelFamily{"zamba", nullptr, 0},
-    ModelFamily{"minimax", nullptr, 0},
-    ModelFamily{"bert", nullptr, 0},
-    ModelFamily{"switch", nullptr, 0},
-    ModelFamily{"t5", nullptr, 0},
-    ModelFamily{"vit", nullptr, 0},
-    ModelFamily{"transformer-xl", nullptr, 0},
-    ModelFamily{"jamba", nullptr, 0},
-    ModelFamily{"mamba", nullptr, 0},
 };
+// Beginnings of names of what is no decoder, or has more than one kind of layer.
+constexpr auto kNoDecoders = std::to_array<std::string_view>(
+    {// Language, in one direction or between two
+     "albert", "bart", "bert", "deberta", "distilbert", "electra", "flan-t5", "gnmt", "jamba", "mamba", "minimax",
+     "modernbert", "mt5", "roberta", "rwkv", "switch", "t5", "transformer-base", "transformer-big", "transformer-xl",
+     "xlnet", "zamba",
+     // Images, and what draws them
+     "3d u-net", "3d-unet", "alexnet", "amoebanet", "clip", "convnext", "densenet", "dino", "dit", "efficientdet",
+     "efficientnet", "faster r-cnn", "flux", "googlenet", "inception", "mask r-cnn", "maskrcnn", "mobilenet", "nnu-net",
+     "nnunet", "resnet", "resnext", "retinanet", "se-resnext", "shufflenet", "siglip", "squeezenet", "ssd",
+     "stable diffusion", "swin", "u-net", "unet", "v-net", "vgg", "vit", "vnet", "wide resnet", "wide-resnet",
+     "wide_resnet", "yolo",
+     // Speech
+     "conformer", "deepspeech", "fastpitch", "hifi-gan", "hifigan", "jasper", "quartznet", "rnn-t", "rnnt", "tacotron",
+     "wav2vec", "waveglow", "whisper",
+     // Tables and graphs
+     "dlrm", "graphsage", "ncf", "neumf", "rgat", "tft", "vae", "wide & deep"});
 // Where no name fits: most decoders since 2023 are built as Llama's. All sizes must be stated.
 constexpr ModelFamily kOther{"", shape_llama, 0};
 
 const ModelFamily* family_of(const std::string& model) {
   const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
                                   [&](const ModelFamily& family) { return model.starts_with(family.prefix); });
-  return found == kFamilies.end() ? &kOther : found->shape == nullptr ? nullptr : &*found;
+  if (found != kFamilies.end()) {
+    return found->shape == nullptr ? nullptr : &*found;
+  }
+  const bool known = model == "transformer" || // that of Vaswani et al. 2017, of an encoder and a decoder
+                     std::any_of(kNoDecoders.begin(), kNoDecoders.end(),
+                                 [&](std::string_view beginning) { return model.starts_with(beginning); });
+  return known ? nullptr : &kOther;
 }
 
 // Models that tables name without all of their sizes.

@@ -34,6 +34,7 @@ struct TruthStudy {
 struct ShippedModel {
   StudyPart part;
   bool images = false; ///< its samples are no sequences of tokens
+  std::string layers;  ///< of each stage, as `training.parallel.layers`, where the row states them; "": it does not
 };
 
 /// Whether a row's name is that of a decoder, which its columns describe.
@@ -83,8 +84,8 @@ std::string attention_stated(const TruthRow& row, const TruthFramework& framewor
 /// What a run's training depends on beside its own cells.
 struct TrainingSetting {
   int devices = 1;
-  bool images = false;              ///< of a model of images
-  std::set<std::string> precisions; ///< that the device type computes in
+  const ShippedModel* model = nullptr; ///< null for a decoder of the row's sizes
+  std::set<std::string> precisions;    ///< that the device type computes in
 };
 
 /// How the run trained, `training: …` and `compare: …`.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <span>
@@ -60,7 +61,8 @@ int zero_of(const std::string& words) {
 class TrainingText {
 public:
   TrainingText(const TruthRow& row, const TruthFramework& framework, const TrainingSetting& setting)
-      : row_(row), framework_(framework), setting_(setting), tensor_(std::max(row.degrees.tensor, 1)),
+      : row_(row), framework_(framework), setting_(setting), images_(setting.model != nullptr && setting.model->images),
+        stages_(setting.model == nullptr ? "" : setting.model->layers), tensor_(std::max(row.degrees.tensor, 1)),
         pipeline_(std::max(row.degrees.pipeline, 1)), context_(std::max(row.degrees.context, 1)) {}
 
   std::variant<StudyPart, Infeasible> write() {
@@ -97,7 +99,7 @@ private:
     if (known == kNames.end()) {
       return "the optimizer '" + excerpt(row_.optimizer) + "' is not modelled";
     }
-    const std::string usual = setting_.images ? "momentum" : "adam";
+    const std::string usual = images_ ? "momentum" : "adam";
     line("  optimizer: " + (known->ours.empty() ? usual : std::string(known->ours)));
     return "";
   }
@@ -113,11 +115,11 @@ private:
     return "";
   }
 
-  // What a run is computed in that says nothing of it. Scripts leave 32 bits as they are: PyTorch's convolutions then use
-  // TF32 where there is any, and until its version 1.12 its products, too (documentation of torch.backends). Large
+  // What a run is computed in that says nothing of it. Scripts leave 32 bits as they are: PyTorch's convolutions then
+  // use TF32 where there is any, and until its version 1.12 its products, too (documentation of torch.backends). Large
   // language models are trained in 16 bits.
   std::string usual_precision() const {
-    const bool as_left = setting_.images || framework_.name == "pytorch-2021";
+    const bool as_left = images_ || framework_.name == "pytorch-2021";
     const auto better = [&](const char* wanted, const char* other) {
       return setting_.precisions.contains(wanted) ? wanted : other;
     };
@@ -189,7 +191,7 @@ private:
   // NVIDIA's examples train ResNet-50 in fp16 with channels last (PyTorch: `memory_format: nhwc` of AMP in configs.yml;
   // MXNet: `--conv-layout NHWC` of float16 in its runner), in all else with channels first, their frameworks' default.
   void write_image_layout() {
-    if (setting_.images && row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16")) {
+    if (images_ && row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16")) {
       line("  image_layout: channels-last");
     }
   }
@@ -231,6 +233,9 @@ private:
     }
     if (words.empty()) {
       assume("nothing is recomputed");
+    } else if (is_torchgpipe() && says_blocks(words)) { // what a partition is given is kept, whatever its layers
+      const bool but_last = has(words, "except last") || has(words, "except_last");
+      line("  recompute: {what: full, except_last: " + std::string(but_last ? "true" : "false") + "}");
     } else if (says_blocks(words)) {
       line("  recompute: blocks");
     } else if (words.starts_with("selective") || words.starts_with("sel")) {
@@ -252,6 +257,7 @@ private:
            (has(words, "checkpoint") && !says_no(words) && !has(words, "selective"));
   }
 
+  bool is_torchgpipe() const { return row_.mentions("torchgpipe"); }
   bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }
 
   void write_selective(const std::string& words) {
@@ -354,6 +360,9 @@ private:
       interleave_ = layers % 2 == 0 ? 2 : std::max(layers, 1);
       assume(std::to_string(interleave_) + " stages of each rank");
     }
+    if (!stages_.empty() && pipeline_ > 1) {
+      line("    layers: \"" + stages_ + "\"");
+    }
     if (interleave_ > 1 && pipeline_ > 1) {
       line("    interleave: " + std::to_string(interleave_));
       write_layers();
@@ -390,7 +399,7 @@ private:
 
   int batch_of_replicas() {
     int each = static_cast<int>(row_.micro_batch);
-    if (each == 0 && setting_.images) {
+    if (each == 0 && images_) {
       constexpr int kUsual = 128;
       each = kUsual;
       assume("128 images of each device");
@@ -417,12 +426,17 @@ private:
   }
 
   std::string write_batch() {
-    const int stated = stated_batch();
+    int stated = stated_batch();
     if (stated == 0) {
       return "the row states no global batch";
     }
     int size = static_cast<int>(row_.micro_batch);
-    if (size == 0 && setting_.images) {
+    const long long chunks = size > 0 ? std::llround(stated / (row_.micro_batch * replicas_)) : 0;
+    if (chunks > 0 && size < row_.micro_batch) { // the mean of what torch.chunk makes: the last is smaller
+      ++size;
+      stated = most_batch(chunks * size * replicas_);
+      assume(count_of(chunks, "micro-batch") + " of " + count_of(size, "sample"));
+    } else if (size == 0 && images_) {
       size = std::max(1, stated / replicas_);
     } else if (size == 0) {
       size = usual_micro_batch(stated);
@@ -474,13 +488,20 @@ private:
     if (overlaps_experts() && (schedule == "1f1b" || schedule == "interleaved")) { // Megatron-Core's combined 1F1B
       schedule = schedule == "1f1b" ? "combined-1f1b" : "combined-interleaved";
     }
-    line("compare: {strategies: [mesh], schedules: [" + std::string(schedule) + "]}");
+    const bool by_time = is_torchgpipe() && pipeline_ > 1 && stages_.empty();
+    if (by_time) {
+      assume("stages of about the same time, as torchgpipe's balance_by_time makes them");
+    }
+    line(std::string("compare: {strategies: [") + (by_time ? "block-partition" : "mesh") + "], schedules: [" +
+         std::string(schedule) + "]}");
     return "";
   }
 
   const TruthRow& row_;
   const TruthFramework& framework_;
   const TrainingSetting& setting_;
+  bool images_;
+  std::string stages_; ///< the layers of each, where the row states them
   int tensor_, pipeline_, context_, replicas_ = 1, interleave_ = 1;
   std::string text_;
   std::vector<std::string> assumed_;

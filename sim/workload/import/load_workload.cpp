@@ -413,6 +413,9 @@ ModelGraph load_workload(const yaml::Node& document, const ImportOptions& option
   const std::string name = map.text("name");
   const std::string description = map.text("description", "");
   map.text("sources", "");
+  for (const yaml::Node* name_of_others : map.list("also_called")) { // by which validate finds the file
+    yaml::scalar(*name_of_others, "also_called");
+  }
   ModelGraph graph = WorkloadReader(map, options).read(name);
   map.finish();
   graph.description = description;

@@ -58,6 +58,22 @@ LayerCost dense_cost(const Layer& layer) {
           .kept = {.inputs = true, .for_weights_alone = true}};
 }
 
+// The gradient of a convolution as a forward pass: each element read is multiplied with the window of every channel
+// written (Dumoulin and Visin 2016).
+LayerCost transposed_convolution_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  const double fan_out = layer.features / layer.groups * window_of(layer);
+  const double weights = fan_out * layer.features_in;
+  const double parameters = weights + (layer.bias ? layer.features : 0);
+  const double flops = 2 * x * fan_out;
+  return {.forward = make_pass(flops, x + y, parameters),
+          .backward_input = make_pass(flops, x + y, weights),
+          .backward_weight = make_pass(flops, x + y, parameters),
+          .parameters = parameters,
+          .kept = {.inputs = true, .for_weights_alone = true}};
+}
+
 // Hu et al. 2021: y = W x + B A x, where only A [r, in] and B [out, r] are trained. x is kept for A's gradient, A x for
 // B's.
 LayerCost linear_cost(const Layer& layer) {
@@ -83,6 +99,21 @@ LayerCost linear_cost(const Layer& layer) {
 
 // Batch statistics need a second pass over the input; for layer normalization a row fits on the chip.
 LayerCost batch_norm_cost(const Layer& layer) { return normalization(layer, 2, 2 * layer.features_in); }
+
+// Ulyanov et al. 2016: a batch normalization of every sample by itself. Without weights the sums that their gradients
+// would share are still made, for the gradient of the input.
+LayerCost instance_norm_cost(const Layer& layer) {
+  LayerCost cost = batch_norm_cost(layer);
+  if (!layer.bias) {
+    const double y = elements_of(layer.output);
+    cost.forward = make_pass(2 * y, 3 * y);
+    cost.backward_input = make_pass(4 * y, (3 + 2) * y);
+    cost.backward_weight = {};
+    cost.parameters = 0;
+  }
+  return cost;
+}
+
 LayerCost layer_norm_cost(const Layer& layer) {
   return normalization(layer, 1, (layer.bias ? 2 : 1) * layer.features_in);
 }
@@ -113,6 +144,7 @@ LayerCost response_norm_cost(const Layer& layer) {
 
 LayerCost in_place_cost(const Layer& layer) { return elementwise(layer, 1, {.output = true}); }
 LayerCost activation_cost(const Layer& layer) { return elementwise(layer, 8, {.inputs = true}); }
+LayerCost leaky_relu_cost(const Layer& layer) { return elementwise(layer, 1, {.inputs = true}); }
 
 // y = a(g) u of the input's halves g and u. Backward computes a(g) again, of which nothing was kept, then du = dy a(g)
 // and dg = dy u a'(g): 8 + 1 + 1 + 8 operations. The weights of rows, where there are some, are one factor more.
@@ -139,6 +171,13 @@ LayerCost dropout_cost(const Layer& layer) {
           .kept = {.extra = kMaskElements * y}};
 }
 
+// Tompson et al. 2015: one number for each channel is kept.
+LayerCost channel_dropout_cost(const Layer& layer) {
+  LayerCost cost = elementwise(layer, 1, {.extra = layer.features_in});
+  cost.backward_input.moved_elements = cost.forward.moved_elements;
+  return cost;
+}
+
 LayerCost max_pool_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
@@ -151,6 +190,13 @@ LayerCost average_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
   return {.forward = make_pass(window_of(layer) * y, x + y), .backward_input = make_pass(window_of(layer) * y, x + y)};
+}
+
+// Backward adds up the gradients of the copies of an element.
+LayerCost upsample_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  return {.forward = make_pass(0, x + y), .backward_input = make_pass(y, x + y)};
 }
 
 // A sum passes its gradient on unchanged. What costs time is adding it to other gradients where branches part.

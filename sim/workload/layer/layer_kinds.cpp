@@ -64,6 +64,26 @@ void read_convolution(yaml::Map& map, Layer& layer) {
   layer.bias = map.boolean("bias", true);
 }
 
+void read_transposed_convolution(yaml::Map& map, Layer& layer) {
+  layer.features = map.integer("channels", 1, kLargestSize);
+  map.node("kernel");
+  layer.kernel = read_pair(map, "kernel", 1, {});
+  layer.stride = read_pair(map, "stride", 1, {1, 1});
+  layer.padding = read_pair(map, "padding", 0, {0, 0});
+  layer.groups = map.integer("groups", 1, kLargestSize, 1);
+  layer.bias = map.boolean("bias", true);
+  for (const int size : read_pair(map, "output", 1, {})) {
+    layer.target.push_back(size);
+  }
+}
+
+void read_affine(yaml::Map& map, Layer& layer) { layer.bias = map.boolean("affine", true); }
+
+void read_scale(yaml::Map& map, Layer& layer) {
+  map.node("scale");
+  layer.stride = read_pair(map, "scale", 1, {});
+}
+
 void read_linear(yaml::Map& map, Layer& layer) {
   layer.features = map.integer("features", 1, kLargestSize);
   layer.bias = map.boolean("bias", true);
@@ -231,12 +251,17 @@ using K = KernelKind;
 constexpr std::array kKinds = {
     LayerKind{"conv2d", "convolution: channels, kernel, stride, padding, dilation, groups, bias", K::convolution, 1, 1,
               read_convolution, convolution_shape, dense_cost, convolution_kernels},
+    LayerKind{"conv_transpose2d", "transposed convolution: channels, kernel, stride, padding, groups, bias, output",
+              K::convolution, 1, 1, read_transposed_convolution, transposed_convolution_shape,
+              transposed_convolution_cost},
     LayerKind{"linear", "fully connected over the last dimension: features, bias, tied, lora", K::matmul, 1, 1,
               read_linear, linear_shape, linear_cost, linear_kernels, linear_signature},
     LayerKind{"matmul", "product of two activations: transpose (of the second)", K::matmul, 2, 2, read_matmul,
               matmul_shape, matmul_cost, matmul_kernels},
     LayerKind{"batch_norm", "batch normalization over channels", K::normalization, 1, 1, read_nothing, image_shape,
               batch_norm_cost, batch_norm_kernels},
+    LayerKind{"instance_norm", "normalization over each channel of each sample: affine", K::normalization, 1, 1,
+              read_affine, image_shape, instance_norm_cost, batch_norm_kernels},
     LayerKind{"layer_norm", "layer normalization over features: bias", K::normalization, 1, 1, read_bias, same_shape,
               layer_norm_cost, layer_norm_kernels, layer_norm_signature},
     LayerKind{"rms_norm", "root mean square normalization over features", K::normalization, 1, 1, read_nothing,
@@ -253,6 +278,8 @@ constexpr std::array kKinds = {
               relu_kernels, elementwise_signature},
     LayerKind{"tanh", "hyperbolic tangent, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
               relu_kernels, elementwise_signature},
+    LayerKind{"leaky_relu", "rectified linear unit that lets a part of what is below 0 through", K::elementwise, 1, 1,
+              read_nothing, same_shape, leaky_relu_cost, relu_kernels, elementwise_signature},
     LayerKind{"gelu", "Gaussian error linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
               gelu_kernels, elementwise_signature},
     LayerKind{"gelu_tanh",
@@ -268,6 +295,8 @@ constexpr std::array kKinds = {
               K::elementwise, 1, 1, read_rotary, rotary_shape, rotary_cost, rotary_kernels, rotary_signature},
     LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels,
               elementwise_signature},
+    LayerKind{"channel_dropout", "dropout of whole channels", K::elementwise, 1, 1, read_nothing, image_shape,
+              channel_dropout_cost},
     LayerKind{"add", "sum of its inputs, broadcast", K::elementwise, 2, kMany, read_nothing, broadcast_shape, add_cost,
               add_kernels, elementwise_signature},
     LayerKind{"mul", "product of its inputs' elements, broadcast", K::elementwise, 2, kMany, read_nothing,
@@ -280,6 +309,8 @@ constexpr std::array kKinds = {
               read_adaptive_pool, adaptive_pool_shape, average_cost},
     LayerKind{"global_avg_pool", "mean over the whole image", K::pooling, 1, 1, read_nothing, global_pool_shape,
               average_cost},
+    LayerKind{"upsample", "each pixel several times: scale", K::pooling, 1, 1, read_scale, upsample_shape,
+              upsample_cost},
     LayerKind{"concat", "its inputs side by side: axis", K::reshape, 1, kMany, read_axis, concat_shape, copy_cost,
               copy_kernels, concat_signature},
     LayerKind{"slice", "part of a tensor: axis, start, end", K::reshape, 1, 1, read_slice, slice_shape, copy_cost,

@@ -61,14 +61,62 @@ std::string to_text(const Shape& shape) {
   return text + "]";
 }
 
-Shape convolution_shape(Layer& layer) {
+namespace {
+
+// The image that a convolution reads, whose channels its groups divide.
+const Shape& convolved_image(Layer& layer) {
   const Shape& image = image_of(layer);
   read_features(layer, image[0]);
   if (image[0] % layer.groups != 0 || static_cast<std::int64_t>(layer.features) % layer.groups != 0) {
     refuse(layer, "groups " + std::to_string(layer.groups) + " does not divide the channels, " +
                       std::to_string(image[0]) + " in and " + to_text(layer.features, 0) + " out");
   }
+  return image;
+}
+
+// A side that grows stays a number of which elements can be counted.
+void check_growth(const Layer& layer, std::int64_t size, int by) {
+  if (static_cast<double>(size) * by > kMostElements) {
+    refuse(layer, "a side of " + std::to_string(size) + " grows by " + std::to_string(by) +
+                      " to more than 1e15; allowed: less");
+  }
+}
+
+} // namespace
+
+Shape convolution_shape(Layer& layer) {
+  const Shape& image = convolved_image(layer);
   return {static_cast<std::int64_t>(layer.features), windows(layer, 0, image[1]), windows(layer, 1, image[2])};
+}
+
+// As large as an image of which a convolution with these attributes makes the one given. Of the `stride` sizes that
+// are, the smallest, unless another is asked for.
+Shape transposed_convolution_shape(Layer& layer) {
+  const Shape& image = convolved_image(layer);
+  const auto size = [&](std::size_t i) {
+    check_growth(layer, image[i + 1], layer.stride[i]);
+    const std::int64_t written = (image[i + 1] - 1) * layer.stride[i] + layer.kernel[i];
+    const std::int64_t least = written - 2LL * layer.padding[i];
+    if (least < 1) {
+      refuse(layer, "padding " + std::to_string(layer.padding[i]) + " leaves nothing of the " +
+                        std::to_string(written) + " that are written; allowed: less");
+    }
+    const std::int64_t asked = layer.target.empty() ? least : layer.target[i];
+    if (asked < least || asked >= least + layer.stride[i]) {
+      refuse(layer, "output " + std::to_string(asked) + " is no size of which a convolution makes " +
+                        std::to_string(image[i + 1]) + "; allowed: " + std::to_string(least) + " to " +
+                        std::to_string(least + layer.stride[i] - 1));
+    }
+    return asked;
+  };
+  return {static_cast<std::int64_t>(layer.features), size(0), size(1)};
+}
+
+Shape upsample_shape(Layer& layer) {
+  const Shape& image = image_of(layer);
+  check_growth(layer, image[1], layer.stride[0]);
+  check_growth(layer, image[2], layer.stride[1]);
+  return {image[0], image[1] * layer.stride[0], image[2] * layer.stride[1]};
 }
 
 Shape pool_shape(Layer& layer) {

@@ -7,6 +7,8 @@
 namespace stagecraft {
 
 Shape convolution_shape(Layer&);
+Shape transposed_convolution_shape(Layer&);
+Shape upsample_shape(Layer&); ///< layer.stride is by how much each side grows
 Shape pool_shape(Layer&);
 Shape global_pool_shape(Layer&);
 Shape adaptive_pool_shape(Layer&);
