@@ -324,6 +324,14 @@ TEST_CASE("what changes a time or a size and is not modelled is a line each", "[
   CHECK(value(read("--no-gradient-accumulation-fusion"), "fused_gradient_sums") == "false");
 }
 
+TEST_CASE("sends that do not overlap make a stage wait", "[config]") {
+  const std::string pipelined = kBatch + "--pipeline-model-parallel-size 2 ";
+  CHECK(value(read_text(pipelined, "a.sh"), "blocking_sends").empty());
+  const ImportedTraining apart = read_text(pipelined + "--no-overlap-p2p-communication", "a.sh");
+  CHECK(value(apart, "blocking_sends") == "unsplit");
+  CHECK(apart.unheeded.empty());
+}
+
 TEST_CASE("the last product's gradients of weights are deferred in a pipeline", "[config]") {
   const auto read = [](const std::string& arguments) {
     return read_text(kBatch + "--defer-embedding-wgrad-compute " + arguments, "a.sh");

@@ -209,6 +209,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"overlap-moe-expert-parallel-comm", false},
     MegatronFlag{"delay-wgrad-compute", false},
     MegatronFlag{"defer-embedding-wgrad-compute", false},
+    MegatronFlag{"no-overlap-p2p-communication", false},
     MegatronFlag{"wgrad-deferral-limit", true},
     MegatronFlag{"moe-deepep-num-sms", true},
     MegatronFlag{"no-gradient-accumulation-fusion", false},

@@ -14,8 +14,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 161> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
-                                                              "no-overlap-p2p-communication",
+constexpr std::array<std::string_view, 160> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                               "cpu-offloading-num-layers",
                                                               "fine-grained-activation-offloading",
                                                               "distribute-saved-activations",
@@ -549,6 +548,9 @@ private:
       draft_.set("delayed_weights", "true", given_.where(delay));
     } else if (given_.has(delay)) {
       draft_.leave(given_.written(delay) + " (which Megatron-LM does only with " + given_.written(overlap) + ")");
+    }
+    if (const char* apart = "no-overlap-p2p-communication"; given_.has(apart)) {
+      draft_.set("blocking_sends", "unsplit", given_.where(apart));
     }
     read_deferred_head();
     const char* group = "microbatch-group-size-per-virtual-pipeline-stage";

@@ -159,6 +159,10 @@ private:
       flag("defer-embedding-wgrad-compute");
     }
     const bool interleaved = static_cast<int>(what_.layers.stages.size()) > what_.mesh.pipeline;
+    if (interleaved &&
+        (training_.blocking_sends == BlockingSends::unsplit || training_.blocking_sends == BlockingSends::always)) {
+      flag("no-overlap-p2p-communication");
+    }
     const std::string usual = interleaved ? "interleaved" : "1f1b";
     const bool pipes = what_.mesh.pipeline > 1;
     if (what_.schedule == (interleaved ? "combined-interleaved" : "combined-1f1b") && interleaved == pipes) {
