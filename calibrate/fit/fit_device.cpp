@@ -7,6 +7,7 @@
 #include "calibrate/fit/fit_line.hpp"
 #include "calibrate/fit/fit_power.hpp"
 #include "calibrate/fit/kernel_forms.hpp"
+#include "calibrate/fit/library_changes.hpp"
 
 namespace stagecraft::fit {
 namespace {
@@ -144,9 +145,13 @@ KernelFits fit_device(const FitInput& input, const DeviceType& type, double proc
            return fit_line_validated(some, options.validation.seed);
          })});
   }
+  const BytesPerSecond port = port_bandwidth(input.collectives);
   for (const auto& [group, points] : collectives) {
     tell();
-    fits.collectives.push_back({std::get<0>(group), std::get<1>(group), fit_points(points, options, fit_collective)});
+    const auto& [op, devices] = group;
+    const std::vector<double> changes = library_changes(type, port, op, devices);
+    const auto fit = [&](const std::vector<LinePoint>& some) { return fit_collective(some, changes); };
+    fits.collectives.push_back({op, devices, fit_points(points, options, fit)});
   }
   fits.power = fit_power(input.power);
   return fits;

@@ -2,6 +2,7 @@
 #include "calibrate/fit/fit_line.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 
@@ -203,11 +204,48 @@ bool is_chord(const std::vector<LinePoint>& points, std::size_t from, std::size_
   return true;
 }
 
-// From one knot to the next, the longest chord whose shorter ones hold as well.
-std::vector<LinePoint> choose_knots(std::vector<LinePoint> points) {
+void never_fall(std::vector<LinePoint>& points) {
   for (std::size_t i = points.size() - 1; i > 0; --i) {
     points[i - 1].time = std::min(points[i - 1].time, points[i].time);
   }
+}
+
+Seconds time_on_line(const LinePoint& one, const LinePoint& other, double bytes) {
+  return one.time + (other.time - one.time) * ((bytes - one.bytes) / (other.bytes - one.bytes));
+}
+
+// Two points at the size at which a library changes between the i-th point and the next: the time just before, and just
+// after. In between lies what the chord of both says, and what the sizes of the same protocol say.
+std::array<LinePoint, 2> change_between(const std::vector<LinePoint>& points, std::size_t i, double bytes) {
+  const LinePoint &low = points[i], &high = points[i + 1];
+  const Seconds chord = time_on_line(low, high, bytes);
+  const auto half_way = [&](const LinePoint& one, const LinePoint& other) {
+    return (chord + std::clamp(time_on_line(one, other, bytes), low.time, high.time)) / 2;
+  };
+  const Seconds before = half_way(points[i - 1], low), after = half_way(high, points[i + 2]);
+  const Seconds mean = (before + after) / 2;
+  return {{{bytes, std::min(before, mean)}, {bytes, std::max(after, mean)}}};
+}
+
+std::vector<LinePoint> with_changes(const std::vector<LinePoint>& points, const std::vector<double>& changes) {
+  constexpr double kDense = 2.01; // that neighbours need nothing between them
+  std::vector<LinePoint> all;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    all.push_back(points[i]);
+    if (i == 0 || i + 2 >= points.size() || points[i + 1].bytes < kDense * points[i].bytes) {
+      continue;
+    }
+    const auto change = std::upper_bound(changes.begin(), changes.end(), points[i].bytes);
+    if (change != changes.end() && *change < points[i + 1].bytes) {
+      const auto both = change_between(points, i, *change);
+      all.insert(all.end(), both.begin(), both.end());
+    }
+  }
+  return all;
+}
+
+// From one knot to the next, the longest chord whose shorter ones hold as well.
+std::vector<LinePoint> choose_knots(const std::vector<LinePoint>& points) {
   std::vector<LinePoint> knots = {points.front()};
   for (std::size_t from = 0; from + 1 < points.size();) {
     std::size_t to = from + 1;
@@ -225,22 +263,29 @@ PiecewiseLine line_through(const std::vector<LinePoint>& knots) {
   line.segments.push_back({knots.front().bytes, knots.front().time, 0});
   for (std::size_t i = 0; i + 1 < knots.size(); ++i) {
     const LinePoint &low = knots[i], &high = knots[i + 1];
-    const double slope = (high.time - low.time).value / (high.bytes - low.bytes);
-    line.segments.push_back({high.bytes, low.time - Seconds{slope * low.bytes}, slope});
+    if (high.bytes > low.bytes) { // else a change
+      const double slope = (high.time - low.time).value / (high.bytes - low.bytes);
+      line.segments.push_back({high.bytes, low.time - Seconds{slope * low.bytes}, slope});
+    }
   }
   line.segments.back().upto = kInfinity;
   return line;
 }
 
+PiecewiseLine line_of(std::vector<LinePoint> points, const std::vector<double>& changes) {
+  never_fall(points);
+  return line_through(choose_knots(with_changes(points, changes)));
+}
+
 // Errors at every second size but the last, of the line through the others.
-FitError error_between(const std::vector<LinePoint>& points) {
+FitError error_between(const std::vector<LinePoint>& points, const std::vector<double>& changes) {
   std::vector<LinePoint> known;
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (i % 2 == 0 || i + 1 == points.size()) {
       known.push_back(points[i]);
     }
   }
-  const PiecewiseLine line = line_through(choose_knots(known));
+  const PiecewiseLine line = line_of(known, changes);
   std::vector<double> errors;
   for (std::size_t i = 1; i + 1 < points.size(); i += 2) {
     errors.push_back(line.time(points[i].bytes) / points[i].time - 1);
@@ -250,14 +295,14 @@ FitError error_between(const std::vector<LinePoint>& points) {
 
 } // namespace
 
-PiecewiseLine fit_collective(std::vector<LinePoint> points) {
+PiecewiseLine fit_collective(std::vector<LinePoint> points, const std::vector<double>& changes) {
   constexpr std::size_t kFewest = 3;
   points = least_times(std::move(points));
   if (points.size() < kFewest) {
     return fit_line(points, 1);
   }
-  PiecewiseLine line = line_through(choose_knots(points));
-  line.error = error_between(points);
+  PiecewiseLine line = line_of(points, changes);
+  line.error = error_between(points, changes);
   return line;
 }
 

@@ -52,8 +52,10 @@ private:
   static std::string collectives_in_passes(std::span<const Communication> communication) {
     std::vector<std::string> axes;
     for (const Axis axis : kPassAxes) {
-      const std::string name(name_of(axis));
-      if (std::any_of(communication.begin(), communication.end(), [&](const auto& one) { return one.axis == name; })) {
+      const std::string name(name_of(axis)); // two axes share tokens, under one name
+      const bool is_new = std::find(axes.begin(), axes.end(), name + "-parallel") == axes.end();
+      if (is_new &&
+          std::any_of(communication.begin(), communication.end(), [&](const auto& one) { return one.axis == name; })) {
         axes.push_back(name + "-parallel");
       }
     }

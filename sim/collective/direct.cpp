@@ -33,9 +33,9 @@ bool is_full_mesh(const std::vector<DeviceId>& devices, Router& router) {
   return is_mesh;
 }
 
-Seconds add_direct(const std::vector<DeviceId>& devices, FlowBuilder& flow) {
-  Seconds slowest;
-  for_each_pair(devices, [&](DeviceId from, DeviceId to) { slowest = std::max(slowest, flow.hop(from, to)); });
+HopLatency add_direct(const std::vector<DeviceId>& devices, FlowBuilder& flow) {
+  HopLatency slowest;
+  for_each_pair(devices, [&](DeviceId from, DeviceId to) { slowest = greatest(slowest, flow.hop(from, to)); });
   return slowest;
 }
 
@@ -57,9 +57,10 @@ Flows direct_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
     return {};
   }
   FlowBuilder flow(router);
-  const Seconds half = add_direct(node, flow);
+  const HopLatency half = add_direct(node, flow);
   const int halves = kind == CollectiveKind::all_reduce ? 2 : 1;
-  return {flow.finish(halves / static_cast<double>(node.size()), halves * half)};
+  const double share = halves / static_cast<double>(node.size());
+  return {flow.finish(share, halves * half, share)};
 }
 
 } // namespace stagecraft

@@ -13,6 +13,6 @@ bool is_full_mesh(const std::vector<DeviceId>& devices, Router& router);
 
 /// Adds the links of all pairs of a full mesh, each of which carries an r-th of the buffer in a reduce-scatter or an
 /// all-gather; returns the longest latency.
-Seconds add_direct(const std::vector<DeviceId>& devices, FlowBuilder& flow);
+HopLatency add_direct(const std::vector<DeviceId>& devices, FlowBuilder& flow);
 
 } // namespace stagecraft

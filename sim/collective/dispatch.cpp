@@ -9,31 +9,31 @@ namespace {
 // Every rank sends to the rank of the same place in each other node, counted round where a node has fewer.
 CoupledFlow between_nodes(const RankMap& ranks, Router& router, double copies) {
   FlowBuilder flow(router);
-  Seconds latency;
+  HopLatency latency;
   for (const std::vector<DeviceId>& from : ranks.nodes) {
     for (const std::vector<DeviceId>& to : ranks.nodes) {
       for (std::size_t place = 0; place < from.size() && &from != &to; ++place) {
-        latency = std::max(latency, flow.hop(from[place], to[place % to.size()]));
+        latency = greatest(latency, flow.hop(from[place], to[place % to.size()]));
       }
     }
   }
-  return flow.finish(copies / static_cast<double>(ranks.nodes.size() - 1), latency);
+  return flow.finish(copies / static_cast<double>(ranks.nodes.size() - 1), latency, 0);
 }
 
 // Every rank sends to each other one of its node.
 CoupledFlow inside_nodes(const RankMap& ranks, Router& router, double copies) {
   FlowBuilder flow(router);
-  Seconds latency;
+  HopLatency latency;
   std::size_t most = 0;
   for (const std::vector<DeviceId>& node : ranks.nodes) {
     most = std::max(most, node.size());
     for (const DeviceId from : node) {
       for (const DeviceId to : node) {
-        latency = from != to ? std::max(latency, flow.hop(from, to)) : latency;
+        latency = from != to ? greatest(latency, flow.hop(from, to)) : latency;
       }
     }
   }
-  return flow.finish(copies / static_cast<double>(most - 1), latency);
+  return flow.finish(copies / static_cast<double>(most - 1), latency, 0);
 }
 
 } // namespace
@@ -63,7 +63,7 @@ Flows dispatch_flows(CollectiveKind kind, const RankMap& ranks, Router& router, 
       } else {
         whole.seconds_per_byte = std::max(whole.seconds_per_byte, flow.share / bandwidth.value);
       }
-      flow.measured = MeasuredFlow{type.fits, {}, bandwidth, whole};
+      flow.measured = MeasuredFlow{type.fits, {}, bandwidth, {whole}};
     }
     flow.beside = !flows.empty();
     flows.push_back(std::move(flow));

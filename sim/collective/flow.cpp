@@ -9,6 +9,17 @@
 
 namespace stagecraft {
 
+Seconds MeasuredFlow::time(Bytes buffer) const {
+  if (lines.empty()) {
+    return times.time(buffer).time;
+  }
+  Seconds least{kInfinity};
+  for (const LineSegment& line : lines) {
+    least = std::min(least, line.start + Seconds{buffer.value * line.seconds_per_byte});
+  }
+  return least;
+}
+
 Bytes CoupledFlow::sent(Bytes buffer) const {
   const Bytes bytes = buffer * share;
   if (!measured) {
@@ -55,23 +66,47 @@ BytesPerSecond narrowest_link(const Platform& platform, const Leg& leg) {
   return narrowest;
 }
 
-Seconds FlowBuilder::hop(DeviceId from, DeviceId to) {
-  Seconds latency;
-  if (const Route* route = router_.find(from, to)) {
-    for (const Leg& leg : route->legs) {
-      links_.insert(links_.end(), leg.links.begin(), leg.links.end());
-      latency += leg.latency;
-    }
-  } else {
-    check(false, "two devices of a platform have no route");
+HopLatency FlowBuilder::hop(DeviceId from, DeviceId to) {
+  const Route* route = router_.find(from, to);
+  check(route != nullptr, "two devices of a platform have no route");
+  HopLatency latency = kNoProtocol;
+  for (const Leg& leg : route->legs) {
+    links_.insert(links_.end(), leg.links.begin(), leg.links.end());
+    latency.stated += leg.latency;
+  }
+  const Platform& platform = router_.platform();
+  const bool both = platform.type_of(from).vendor == kNcclVendor && platform.type_of(to).vendor == kNcclVendor;
+  if (algorithm_ != nullptr && both && route->legs.size() == 1) {
+    latency.nccl = nccl_latency(platform, route->legs.front(), *algorithm_, group_);
+    most_by_ll_ = std::min(most_by_ll_, most_by_ll(platform.type_of(from), group_));
   }
   return latency;
 }
 
-CoupledFlow FlowBuilder::finish(double share, Seconds latency) {
+// A protocol takes start + latency + n share/(part of the bandwidth), LL no less than its most allows.
+std::vector<LineSegment> FlowBuilder::lines(const CoupledFlow& flow, const HopLatency& latency,
+                                            double all_channels) const {
+  std::vector<LineSegment> lines;
+  for (std::size_t p = 0; algorithm_ != nullptr && p < kProtocols; ++p) {
+    const Seconds start = Seconds{algorithm_->start[p] * 1e-6} + latency.nccl[p];
+    if (std::isinf(start.value)) {
+      continue;
+    }
+    const double least = p == static_cast<std::size_t>(Protocol::ll) ? all_channels / most_by_ll_.value : 0;
+    const double slope = flow.share / (flow.leg.bandwidth.value * algorithm_->bandwidth[p]);
+    lines.push_back({kInfinity, start, std::max(slope, least)});
+  }
+  return lines;
+}
+
+CoupledFlow FlowBuilder::finish(double share, const HopLatency& latency, double all_channels) {
   std::sort(links_.begin(), links_.end());
   const BytesPerSecond bandwidth = narrowest_of(router_.platform(), links_).bandwidth;
-  return {{std::move(links_), latency, bandwidth}, share, {}};
+  CoupledFlow flow{{std::move(links_), latency.stated, bandwidth}, share, {}};
+  if (std::vector<LineSegment> by_protocol = lines(flow, latency, all_channels); !by_protocol.empty()) {
+    flow.measured = MeasuredFlow{nullptr, {}, bandwidth, std::move(by_protocol)};
+  }
+  return flow;
 }
 
 } // namespace stagecraft

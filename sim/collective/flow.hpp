@@ -7,21 +7,23 @@
 #include <vector>
 
 #include "sim/base/units.hpp"
+#include "sim/collective/protocol.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/route.hpp"
 
 namespace stagecraft {
 
-/// What a lone flow was measured to take, at what bandwidth of the flow.
+/// What a lone flow takes other than its links say, as was measured or as a library's protocols have it, at what
+/// bandwidth of the flow.
 struct MeasuredFlow {
   std::shared_ptr<const KernelFits> fits; ///< of which `times` are a part
   CollectiveTimes times;
   BytesPerSecond bandwidth;
-  std::optional<LineSegment> line{}; ///< in place of `times`, of a dispatch or a combine
+  /// In place of `times`: of a dispatch or a combine one, of NCCL one for each protocol that can carry the flow, of
+  /// which it takes the one of least time.
+  std::vector<LineSegment> lines{};
 
-  Seconds time(Bytes buffer) const {
-    return line ? line->start + Seconds{buffer.value * line->seconds_per_byte} : times.time(buffer).time;
-  }
+  Seconds time(Bytes buffer) const;
 };
 
 /// All hops of a ring or tree advance together, since each sends on what the one before it brings: one flow over all of
@@ -34,7 +36,7 @@ struct CoupledFlow {
   bool beside = false; ///< begins with the flow before it, over other links
 
   /// What a buffer of each rank makes the flow: bytes that share links with others, after a latency that does not.
-  /// Where times were measured, the latency is what the bytes leave of the measured time. The bytes are whole, and as
+  /// Where it is `measured`, the latency is what the bytes leave of the measured time. The bytes are whole, and as
   /// few as to leave at least the time of an empty buffer.
   Bytes sent(Bytes buffer) const;
   Seconds latency(Bytes buffer) const;
@@ -56,15 +58,25 @@ BytesPerSecond narrowest_link(const Platform& platform, const Leg& leg);
 /// Collects the links of hops that are coupled.
 class FlowBuilder {
 public:
+  /// A flow of no library's.
   explicit FlowBuilder(Router& router) : router_(router) {}
+  /// One that NCCL carries as this algorithm where the links of all hops say so (Link::nccl).
+  FlowBuilder(Router& router, const NcclAlgorithm& algorithm, const NcclGroup& group)
+      : router_(router), algorithm_(&algorithm), group_(group) {}
 
   /// A hop that carries the flow's bytes; returns its latency. Several legs, as through host memory, are passed through
   /// piece by piece.
-  Seconds hop(DeviceId from, DeviceId to);
-  CoupledFlow finish(double share, Seconds latency);
+  HopLatency hop(DeviceId from, DeviceId to);
+  /// `all_channels`: bytes for each byte of a buffer that all of the flow's channels carry together.
+  CoupledFlow finish(double share, const HopLatency& latency, double all_channels);
 
 private:
+  std::vector<LineSegment> lines(const CoupledFlow& flow, const HopLatency& latency, double all_channels) const;
+
   Router& router_;
+  const NcclAlgorithm* algorithm_ = nullptr;
+  NcclGroup group_;
+  BytesPerSecond most_by_ll_{kInfinity};
   std::vector<LinkId> links_;
 };
 

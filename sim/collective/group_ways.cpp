@@ -18,8 +18,8 @@ GroupWays::GroupWays(const std::vector<DeviceId>& devices, Router& router, std::
     for (const Way& way : ways_[number]) {
       for (const CoupledFlow& flow : way.flows) {
         figures_.insert(figures_.end(), {flow.leg.latency.value, flow.leg.bandwidth.value, flow.share});
-        if (flow.measured && flow.measured->line) {
-          figures_.insert(figures_.end(), {flow.measured->line->start.value, flow.measured->line->seconds_per_byte});
+        for (const LineSegment& line : flow.measured ? flow.measured->lines : std::vector<LineSegment>{}) {
+          figures_.insert(figures_.end(), {line.start.value, line.seconds_per_byte});
         }
       }
     }

@@ -10,30 +10,33 @@ namespace {
 
 // Half of an all-reduce inside the nodes: directly where each is a full mesh, else by rings.
 CoupledFlow inside(CollectiveKind kind, const RankMap& ranks, Router& router) {
-  FlowBuilder flow(router);
-  Seconds latency;
   const std::size_t in_node = ranks.nodes.front().size();
   const bool direct = in_node > 2 && std::all_of(ranks.nodes.begin(), ranks.nodes.end(),
                                                  [&](const auto& node) { return is_full_mesh(node, router); });
+  FlowBuilder flow = direct ? FlowBuilder(router) : FlowBuilder(router, kNcclRing, {});
+  HopLatency latency;
   for (const std::vector<DeviceId>& node : ranks.nodes) {
-    latency = std::max(latency, direct ? add_direct(node, flow) : add_ring(node, kind, flow));
+    latency = greatest(latency, direct ? add_direct(node, flow) : add_ring(node, kind, flow));
   }
-  return flow.finish(direct ? 1 / static_cast<double>(in_node) : ring_share(kind, static_cast<int>(in_node)), latency);
+  const double share = direct ? 1 / static_cast<double>(in_node) : ring_share(kind, static_cast<int>(in_node));
+  return flow.finish(share, latency, share);
 }
 
 // Each rank of a node has its part of the bytes, and a ring of its own over the nodes.
 CoupledFlow between(CollectiveKind kind, const RankMap& ranks, Router& router) {
   const std::size_t parts = ranks.nodes.front().size();
-  FlowBuilder flow(router);
-  Seconds latency;
+  const NcclAlgorithm& ring = kind == CollectiveKind::all_reduce ? kNcclRingBetween : kNcclRing;
+  FlowBuilder flow(router, ring, {.nodes = ranks.nodes.size(), .one_each = true});
+  HopLatency latency;
   for (std::size_t part = 0; part < parts; ++part) {
     std::vector<DeviceId> order;
     for (const std::vector<DeviceId>& node : ranks.nodes) {
       order.push_back(node[part]);
     }
-    latency = std::max(latency, add_ring(order, kind, flow));
+    latency = greatest(latency, add_ring(order, kind, flow));
   }
-  return flow.finish(ring_share(kind, static_cast<int>(ranks.nodes.size())) / static_cast<double>(parts), latency);
+  const double share = ring_share(kind, static_cast<int>(ranks.nodes.size())) / static_cast<double>(parts);
+  return flow.finish(share, latency, share);
 }
 
 } // namespace

@@ -27,12 +27,13 @@ Flows nvls_flows(CollectiveKind, const RankMap& ranks, Router& router) {
   if (node.size() < 2) {
     return {};
   }
-  FlowBuilder flow(router);
-  Seconds slowest; // a ring crosses every port once in each direction
+  FlowBuilder flow(router, kNcclNvls, ranks.lie());
+  HopLatency slowest; // a ring crosses every port once in each direction
   for (std::size_t i = 0; i < node.size(); ++i) {
-    slowest = std::max(slowest, flow.hop(node[i], node[(i + 1) % node.size()]));
+    slowest = greatest(slowest, flow.hop(node[i], node[(i + 1) % node.size()]));
   }
-  return {flow.finish(1 + 1.0 / static_cast<double>(node.size()), 2 * slowest)};
+  const double share = 1 + 1.0 / static_cast<double>(node.size());
+  return {flow.finish(share, 2 * slowest, share)};
 }
 
 } // namespace stagecraft

@@ -15,22 +15,31 @@ struct Place {
 
 // The pairs inside nodes, or those across. In step s each rank sends to the s-th after it; the slowest pair of a step
 // holds it up. Nothing where there is no such pair.
-Flows pairs_of(const std::vector<Place>& all, bool inside, Router& router) {
-  FlowBuilder flow(router);
-  Seconds latency;
-  bool any = false;
+Flows pairs_of(const std::vector<Place>& all, bool inside, const NcclGroup& group, Router& router) {
+  const bool at_once = all.size() <= kNcclSendsAtOnce + 1;
+  FlowBuilder flow = at_once ? FlowBuilder(router, kNcclSends, group) : FlowBuilder(router);
+  HopLatency latency, slowest_of_all;
+  int steps = 0;
   for (std::size_t step = 1; step < all.size(); ++step) {
-    Seconds slowest;
+    HopLatency slowest;
+    bool any = false;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const Place &from = all[i], &to = all[(i + step) % all.size()];
       if ((from.node == to.node) == inside) {
-        slowest = std::max(slowest, flow.hop(from.device, to.device));
+        slowest = greatest(slowest, flow.hop(from.device, to.device));
         any = true;
       }
     }
     latency += slowest;
+    slowest_of_all = greatest(slowest_of_all, slowest);
+    steps += any ? 1 : 0;
   }
-  return any ? Flows{flow.finish(1.0 / static_cast<double>(all.size()), latency)} : Flows{};
+  if (steps == 0) {
+    return {};
+  }
+  latency.nccl = slowest_of_all.nccl; // no send of the library waits for another
+  const double size = static_cast<double>(all.size());
+  return {flow.finish(1 / size, latency, static_cast<double>(steps) / size)};
 }
 
 } // namespace
@@ -47,8 +56,8 @@ Flows pairs_flows(CollectiveKind, const RankMap& ranks, Router& router) {
       all.push_back({device, node});
     }
   }
-  Flows flows = pairs_of(all, false, router);
-  for (CoupledFlow& flow : pairs_of(all, true, router)) {
+  Flows flows = pairs_of(all, false, ranks.lie(), router);
+  for (CoupledFlow& flow : pairs_of(all, true, ranks.lie(), router)) {
     flow.beside = !flows.empty();
     flows.push_back(std::move(flow));
   }

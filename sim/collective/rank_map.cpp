@@ -140,6 +140,8 @@ int RankMap::ranks() const {
   return static_cast<int>(ranks);
 }
 
+NcclGroup RankMap::lie() const { return {nodes.size(), static_cast<std::size_t>(ranks()) == nodes.size()}; }
+
 std::vector<DeviceId> RankMap::walk(std::size_t node, int channel) const {
   std::vector<DeviceId> order = nodes[node];
   std::rotate(order.begin(), order.begin() + entries[node][channel], order.end());

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "sim/collective/protocol.hpp"
 #include "sim/platform/route.hpp"
 
 namespace stagecraft {
@@ -15,6 +16,7 @@ struct RankMap {
   std::vector<std::vector<int>> entries;    ///< [node][channel]: the place in `nodes` at which the channel enters
 
   int ranks() const;
+  NcclGroup lie() const;
   int channels() const { return entries.empty() ? 1 : static_cast<int>(entries.front().size()); }
   /// The ranks of a node from a channel's entry on, once round.
   std::vector<DeviceId> walk(std::size_t node, int channel) const;

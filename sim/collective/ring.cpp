@@ -2,6 +2,7 @@
 #include "sim/collective/ring.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/collective/algorithm.hpp"
 
@@ -11,23 +12,22 @@ std::string why_no_ring(CollectiveKind kind, const RankMap&, Router&) {
   return kind == CollectiveKind::all_to_all ? "a ring carries no all-to-all" : "";
 }
 
-Seconds add_ring(const std::vector<DeviceId>& order, CollectiveKind kind, FlowBuilder& flow) {
-  std::vector<Seconds> hops;
-  Seconds round;
+HopLatency add_ring(const std::vector<DeviceId>& order, CollectiveKind kind, FlowBuilder& flow) {
+  std::vector<HopLatency> hops;
+  HopLatency round, longest;
   for (std::size_t i = 0; i < order.size() && order.size() > 1; ++i) {
     hops.push_back(flow.hop(order[i], order[(i + 1) % order.size()]));
     round += hops.back();
   }
   if (kind == CollectiveKind::shift) {
-    return hops.empty() ? Seconds{0} : *std::max_element(hops.begin(), hops.end());
+    return std::accumulate(hops.begin(), hops.end(), HopLatency{}, greatest);
   }
   // A piece passes every hop but one when it is added up, and every one but the next when it is passed on. The chain
   // that leaves out the fastest lasts longest.
   const bool both = kind == CollectiveKind::all_reduce;
-  Seconds longest;
   for (std::size_t i = 0; i < hops.size(); ++i) {
-    const Seconds left_out = both ? hops[i] + hops[(i + 1) % hops.size()] : hops[i];
-    longest = std::max(longest, (both ? 2 : 1) * round - left_out);
+    const HopLatency left_out = both ? hops[i] + hops[(i + 1) % hops.size()] : hops[i];
+    longest = greatest(longest, without((both ? 2 : 1) * round, left_out));
   }
   return longest;
 }
@@ -43,17 +43,20 @@ Flows ring_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
   if (ranks.ranks() < 2) {
     return {};
   }
-  FlowBuilder flow(router);
-  Seconds latency;
+  const bool among_nodes = kind == CollectiveKind::all_reduce && ranks.nodes.size() > 1;
+  const NcclAlgorithm& ring = among_nodes ? kNcclRingBetween : kNcclRing;
+  FlowBuilder flow(router, kind == CollectiveKind::shift ? kNcclSends : ring, ranks.lie());
+  HopLatency latency;
   for (int channel = 0; channel < ranks.channels(); ++channel) {
     std::vector<DeviceId> order;
     for (std::size_t node = 0; node < ranks.nodes.size(); ++node) {
       const std::vector<DeviceId> walk = ranks.walk(node, channel);
       order.insert(order.end(), walk.begin(), walk.end());
     }
-    latency = std::max(latency, add_ring(order, kind, flow));
+    latency = greatest(latency, add_ring(order, kind, flow));
   }
-  return {flow.finish(ring_share(kind, ranks.ranks()) / ranks.channels(), latency)};
+  const double share = ring_share(kind, ranks.ranks());
+  return {flow.finish(share / ranks.channels(), latency, share)};
 }
 
 } // namespace stagecraft

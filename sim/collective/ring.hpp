@@ -9,7 +9,7 @@ namespace stagecraft {
 
 /// Adds the hops of a ring in this order; returns the latency of the longest chain of hops, 2 (r-1) of them in an
 /// all-reduce, r-1 in one of its halves.
-Seconds add_ring(const std::vector<DeviceId>& order, CollectiveKind kind, FlowBuilder& flow);
+HopLatency add_ring(const std::vector<DeviceId>& order, CollectiveKind kind, FlowBuilder& flow);
 
 /// Bytes over each hop for each byte of a rank's buffer: 2 (r-1)/r of an all-reduce, (r-1)/r of one of its halves.
 double ring_share(CollectiveKind kind, int ranks);

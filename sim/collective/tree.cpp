@@ -25,7 +25,7 @@ public:
 
   /// Adds the hops of a tree, in which nodes stand `shift` positions further on; returns the latency of the longest way
   /// to the root and back.
-  Seconds add(int shift) {
+  HopLatency add(int shift) {
     const int n = static_cast<int>(walks_.size());
     std::vector<Both> to_parent(n);
     std::vector<int> parents(n, -1);
@@ -41,14 +41,14 @@ public:
       for (int at = node; parents[at] >= 0; at = parents[at]) {
         way = {way.up + to_parent[at].up, way.down + to_parent[at].down};
       }
-      longest = {std::max(longest.up, way.up), std::max(longest.down, way.down)};
+      longest = {greatest(longest.up, way.up), greatest(longest.down, way.down)};
     }
     return longest.up + longest.down;
   }
 
 private:
   struct Both {
-    Seconds up, down;
+    HopLatency up, down;
   };
 
   Both hops(DeviceId child, DeviceId parent) { return {flow_.hop(child, parent), flow_.hop(parent, child)}; }
@@ -77,13 +77,13 @@ Flows tree_flows(CollectiveKind, const RankMap& ranks, Router& router) {
   if (ranks.ranks() < 2) {
     return {};
   }
-  FlowBuilder flow(router);
-  Seconds latency;
+  FlowBuilder flow(router, ranks.nodes.size() > 1 ? kNcclTree : kNcclTreeInNode, ranks.lie());
+  HopLatency latency;
   for (int channel = 0; channel < ranks.channels(); ++channel) {
     Tree tree(ranks, channel, flow);
-    latency = std::max({latency, tree.add(0), tree.add(1)});
+    latency = greatest(latency, greatest(tree.add(0), tree.add(1)));
   }
-  return {flow.finish(1.0 / (2 * ranks.channels()), latency)};
+  return {flow.finish(1.0 / (2 * ranks.channels()), latency, 2)};
 }
 
 } // namespace stagecraft

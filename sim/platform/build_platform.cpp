@@ -61,7 +61,8 @@ private:
   int host_vertex(int node) const { return static_cast<int>(platform_.devices.size()) + node; }
 
   // Adds links both ways between a lower vertex (a device, or a host below a fabric) and an upper one.
-  void add_links(int lower, int upper, TwoWay bandwidth, Seconds latency, LinkPower power, double spread) {
+  void add_links(int lower, int upper, TwoWay bandwidth, Seconds latency, LinkPower power, double spread,
+                 NcclLink nccl) {
     if (platform_.links.size() + 2 > kMostLinks) {
       throw InputError(where_, "more than " + std::to_string(kMostLinks) + " links in the platform");
     }
@@ -69,9 +70,10 @@ private:
     const std::string& upper_name = platform_.vertices[static_cast<size_t>(upper)].name;
     const Watts idle = power.idle / 2;
     const Watts busy = power.busy / 2;
-    platform_.links.push_back({lower_name + ">" + upper_name, lower, upper, bandwidth.up, latency, idle, busy, spread});
     platform_.links.push_back(
-        {upper_name + ">" + lower_name, upper, lower, bandwidth.down, latency, idle, busy, spread});
+        {lower_name + ">" + upper_name, lower, upper, bandwidth.up, latency, idle, busy, spread, nccl});
+    platform_.links.push_back(
+        {upper_name + ">" + lower_name, upper, lower, bandwidth.down, latency, idle, busy, spread, nccl});
   }
 
   void add_node_links(const NodeGroup& group, int node) {
@@ -83,17 +85,17 @@ private:
       int upper = host_vertex(node);
       if (link.kind == NodeLink::Kind::pcie_switch) {
         upper = add_vertex(Vertex::Kind::internal_switch, prefix + "pcie-switch-" + std::to_string(switches++));
-        add_links(upper, host_vertex(node), link.uplink, link.latency, link.power, link.spread);
+        add_links(upper, host_vertex(node), link.uplink, link.latency, link.power, link.spread, link.nccl);
       } else if (link.kind == NodeLink::Kind::nvswitch) {
         upper = add_vertex(Vertex::Kind::internal_switch, prefix + "nvswitch-" + std::to_string(switches++));
         platform_.vertices.back().reduces = link.reduces;
         platform_.vertices.back().measured_at = link.measured_at;
       }
       for (const int device : link.devices) {
-        add_links(first + device, upper, link.bandwidth, link.latency, link.power, link.spread);
+        add_links(first + device, upper, link.bandwidth, link.latency, link.power, link.spread, link.nccl);
       }
       for (const auto& [one, other] : link.pairs) {
-        add_links(first + one, first + other, link.bandwidth, link.latency, link.power, link.spread);
+        add_links(first + one, first + other, link.bandwidth, link.latency, link.power, link.spread, link.nccl);
       }
     }
   }
@@ -103,13 +105,13 @@ private:
     const BytesPerSecond each = nic_[static_cast<size_t>(node)].value_or(network.bandwidth);
     const TwoWay bandwidth{each, each};
     if (!network.nic_per_device) {
-      add_links(host_vertex(node), upper, bandwidth, network.latency, network.power, network.spread);
+      add_links(host_vertex(node), upper, bandwidth, network.latency, network.power, network.spread, network.nccl);
       return each;
     }
     const int first = first_device_[static_cast<size_t>(node)];
     const int last = first_device_[static_cast<size_t>(node) + 1];
     for (int device = first; device < last; ++device) {
-      add_links(device, upper, bandwidth, network.latency, network.power, network.spread);
+      add_links(device, upper, bandwidth, network.latency, network.power, network.spread, network.nccl);
     }
     return each * (last - first);
   }
@@ -132,7 +134,7 @@ private:
       }
       if (nics.value > 0) {
         const BytesPerSecond uplink = nics / network.oversubscription;
-        add_links(leaf, spine, {uplink, uplink}, network.latency, {}, network.spread);
+        add_links(leaf, spine, {uplink, uplink}, network.latency, {}, network.spread, network.nccl);
       }
     }
   }

@@ -64,8 +64,8 @@ public:
     if (own != kNetwork) {
       const auto node = static_cast<std::size_t>(own);
       const bool is_memory = id == platform_.nodes[node].memory;
-      add(node,
-          {number_of(link.from), number_of(link.to), link.bandwidth.value, link.latency.value, is_memory ? 1.0 : 0.0});
+      add(node, {number_of(link.from), number_of(link.to), link.bandwidth.value, link.latency.value,
+                 is_memory ? 1.0 : 0.0, static_cast<double>(link.nccl.wire), link.nccl.at.value});
     }
     return own;
   }

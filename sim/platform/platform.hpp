@@ -121,6 +121,18 @@ struct Vertex {
   bool operator==(const Vertex&) const = default;
 };
 
+inline constexpr const char* kNcclVendor = "nvidia"; ///< of the devices that NCCL is for
+
+/// Where a link says so, NCCL carries collectives over it: a hop takes the library's own latencies (sim/collective/
+/// protocol.hpp), which hold where the link's latency is `at`.
+struct NcclLink {
+  enum class Wire { none, nvlink, pci, network };
+  Wire wire = Wire::none;
+  Seconds at;
+
+  bool operator==(const NcclLink&) const = default;
+};
+
 /// One direction of a wire, or the memory of a host, whose two ends are that host. Concurrent transfers share its
 /// bandwidth; the latencies along a route add up.
 struct Link {
@@ -130,6 +142,7 @@ struct Link {
   Seconds latency;
   Watts idle{}, busy{}; ///< of this direction's half of both ends: nothing flowing, full
   double spread = 0;    ///< relative standard deviation of true / stated times; 0: the stated times are exact
+  NcclLink nccl{};
 
   bool operator==(const Link&) const = default;
 };

@@ -38,7 +38,8 @@ struct NodeLink {
   double spread = 0;            ///< becomes Link::spread
   bool reduces = false;         ///< becomes Vertex::reduces; only for an nvswitch
   BytesPerSecond measured_at{}; ///< becomes Vertex::measured_at; only for an nvswitch
-  Where where, measured_where;
+  NcclLink nccl;                ///< becomes Link::nccl
+  Where where, measured_where, nccl_where;
 };
 
 /// One entry of `nodes`: `names.size()` equal nodes.
@@ -56,6 +57,7 @@ struct Network {
   bool nic_per_device = false;
   BytesPerSecond bandwidth; ///< per NIC and direction
   Seconds latency;          ///< per link of the network
+  NcclLink nccl;            ///< becomes Link::nccl
   int nodes_per_leaf = 1;
   double oversubscription = 1;
   LinkPower power;   ///< per NIC

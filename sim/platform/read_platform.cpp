@@ -124,6 +124,15 @@ LinkPower read_power(yaml::Map& of) {
   return power;
 }
 
+NcclLink::Wire wire_of(NodeLink::Kind kind) {
+  const bool is_nvlink = kind == NodeLink::Kind::nvswitch || kind == NodeLink::Kind::nvlink_pair;
+  return is_nvlink ? NcclLink::Wire::nvlink : NcclLink::Wire::pci;
+}
+
+NcclLink read_nccl(yaml::Map& map, NcclLink::Wire wire) {
+  return map.has("nccl_at") ? NcclLink{wire, map.quantity<Seconds>("nccl_at", yaml::kDelay)} : NcclLink{};
+}
+
 NodeLink read_link(const yaml::Node& node, int devices) {
   yaml::Map map(node, "link");
   NodeLink link;
@@ -133,6 +142,8 @@ NodeLink read_link(const yaml::Node& node, int devices) {
   link.latency = map.quantity<Seconds>("latency", yaml::kDelay);
   link.power = read_power(map);
   link.spread = map.number("spread", kSpread, 0);
+  link.nccl = read_nccl(map, wire_of(link.kind));
+  link.nccl_where = map.where("nccl_at");
   if (link.kind == NodeLink::Kind::nvlink_pair) {
     link.pairs = read_pairs(map, devices);
   } else {
@@ -169,6 +180,7 @@ Network read_network(const yaml::Node& node) {
   network.oversubscription = map.number("oversubscription", kAtLeastOne, 1);
   network.power = read_power(map);
   network.spread = map.number("spread", kSpread, 0);
+  network.nccl = read_nccl(map, NcclLink::Wire::network);
   map.finish();
   return network;
 }
@@ -286,6 +298,7 @@ private:
     for (const yaml::Node* item : map.list("links")) {
       group.links.push_back(read_link(*item, static_cast<int>(group.types.size())));
       check_measured(group, group.links.back());
+      check_nccl(group.links.back().nccl, group.types, group.links.back().nccl_where);
       link_ends_ += group.links.back().devices.size();
       if (link_ends_ > kMostLinks) { // each is a link once the platform is built
         throw InputError(item->where, "more than " + std::to_string(kMostLinks) + " links in the platform");
@@ -312,6 +325,17 @@ private:
         throw InputError(link.measured_where, "'measured_at', but the fits of '" + type.name +
                                                   "' have no collectives; allowed: where `calibrate fit` has "
                                                   "fitted some");
+      }
+    }
+  }
+
+  // NCCL is for devices of one vendor.
+  void check_nccl(const NcclLink& nccl, const std::vector<int>& types, const Where& where) const {
+    for (const int type : types) {
+      const DeviceType& one = file_.types[type];
+      if (nccl.wire != NcclLink::Wire::none && one.vendor != kNcclVendor) {
+        throw InputError(where, "'nccl_at', but '" + one.name + "' is a device of '" + one.vendor +
+                                    "'; allowed: among devices of nvidia");
       }
     }
   }

@@ -224,7 +224,7 @@ private:
   double reduction(int edge, int from, int to) const {
     const double bytes =
         (costs_.parameters[to] - costs_.parameters[from]) * parameter_bytes(problem_.training).gradient;
-    return stagecraft::seconds_of({CollectiveKind::all_reduce, sets_.edges[edge].ring, Bytes{bytes}}).value;
+    return stagecraft::seconds_of({CollectiveKind::all_reduce, sets_.edges[edge].group, Bytes{bytes}}).value;
   }
 
   bool can_be(int edge, int from, int to, int stage) const {

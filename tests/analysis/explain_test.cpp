@@ -170,6 +170,13 @@ TEST_CASE("collectives of a tensor-parallel group are told apart from computing"
   CHECK(with(explanation, "latencies of all links") == Approx(iteration - latency / 11));
 }
 
+TEST_CASE("what groups exchange in passes is named by each axis once", "[explain]") {
+  const ExplainedStudy of("model: gpt2-medium\nplatform: dgx-h100\nengine: analytic\n"
+                          "training: {global_batch: 4, precision: bf16, parallel: {tensor: 2, context: 4}}\n"
+                          "compare: {strategies: [mesh], schedules: [accumulate]}\n");
+  CHECK(share_of(of.explanation, "tensor-parallel and context-parallel collectives") > 0);
+}
+
 // Stages of equal layers under 1F1B wait for one stage's forward and backward; a last backward that is divided between
 // reductions of gradients is still one.
 TEST_CASE("buckets of gradients change neither fill and drain nor unequal stages", "[explain]") {

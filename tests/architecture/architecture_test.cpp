@@ -78,8 +78,8 @@ const std::map<std::string, Folders>& include_table() {
     row("validate/truth", {"study/compare", "report"});
     row("validate", {"validate/truth"});
     row("analysis", {"study/compare", "report"});
-    row("fit", {"platform", "workload/training"}); // calibrate/fit: fits to measurements
-    row("gpu/sweep", {});                          // calibrate/gpu: measures a GPU
+    row("fit", {"platform", "workload/training", "collective"}); // calibrate/fit: fits to measurements
+    row("gpu/sweep", {});                                        // calibrate/gpu: measures a GPU
     row("gpu/output", {"gpu/sweep"});
     row("gpu/device", {"gpu/output"});
     row("gpu/kernels", {"gpu/device"});

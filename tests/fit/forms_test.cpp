@@ -144,6 +144,37 @@ TEST_CASE("a collective's time has knots where the protocol changes, and never f
   CHECK(single.time(1e3).value == Approx(1e-6));
 }
 
+TEST_CASE("where a library changes its protocol between two sizes far apart, each side keeps its own line", "[fit]") {
+  // 10 us + 14 ns/B, and from 10 kB on 200 us + 4 ns/B: 150 us just before, 240 after.
+  const auto truth = [](double bytes) { return bytes < 10e3 ? 10e-6 + bytes * 14e-9 : 200e-6 + bytes * 4e-9; };
+  std::vector<LinePoint> points;
+  for (const double bytes : {1e3, 4e3, 16e3, 64e3}) {
+    points.push_back({bytes, Seconds{truth(bytes)}});
+  }
+  const PiecewiseLine line = fit_collective(points, {10e3});
+  // Half way from the chord of 4 kB and 16 kB, 66 and 264 us, to the lines of 1 and 4 kB and of 16 and 64 kB.
+  const auto chord = [](double bytes) { return 66e-6 + (bytes - 4e3) * 198e-6 / 12e3; };
+  for (const double bytes : {5e3, 8e3, 12e3, 15e3}) {
+    CAPTURE(bytes);
+    CHECK(line.time(bytes).value == Approx((chord(bytes) + truth(bytes)) / 2));
+  }
+  for (const LinePoint& point : points) {
+    CHECK(line.time(point.bytes).value == Approx(point.time.value));
+  }
+  // Nothing is put between sizes that lie close, at the ends, or where no change is.
+  CHECK(fit_collective(points, {2e3, 40e3}).segments == fit_collective(points).segments);
+  CHECK(fit_collective(points).time(8e3).value == Approx(chord(8e3)));
+  // A line that would leave the times at both ends stays within, and the time does not fall.
+  const std::vector<LinePoint> steep = {
+      {1e3, Seconds{1e-6}}, {4e3, Seconds{40e-6}}, {16e3, Seconds{50e-6}}, {64e3, Seconds{500e-6}}};
+  const PiecewiseLine within = fit_collective(steep, {10e3});
+  for (double bytes = 1e3, last = 0; bytes < 64e3; bytes += 100) {
+    CHECK(within.time(bytes).value >= last);
+    last = within.time(bytes).value;
+  }
+  CHECK(within.time(10e3).value == Approx(45e-6)); // half way to 50 us, and to 40
+}
+
 TEST_CASE("power is a sum below its cap", "[fit]") {
   const auto state = [](const char* name, double flops, double bytes) {
     return MeasuredPower{name,

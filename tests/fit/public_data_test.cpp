@@ -1,12 +1,16 @@
 // How well the forms predict public measurements at shapes held back in blocks. Skipped without the data.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <numeric>
+#include <tuple>
 
 #include "sim/base/format/csv.hpp"
 #include "sim/base/system/file.hpp"
+#include "sim/collective/algorithm.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
@@ -14,6 +18,7 @@
 #include "calibrate/fit/fit_cast.hpp"
 #include "calibrate/fit/fit_device.hpp"
 #include "calibrate/fit/fit_line.hpp"
+#include "calibrate/fit/library_changes.hpp"
 
 namespace stagecraft::fit {
 namespace {
@@ -167,6 +172,19 @@ TEST_CASE("fp32 linear layers are met at shapes held back", "[fit][data]") {
   CHECK(errors_of(TableKind::linear, "fp32_linear_forward.csv", "a100-pcie-80gb", 108).all.mean <= 0.08);
 }
 
+// How far the two times of a size lie apart in the mean.
+double difference_of_two(std::vector<LinePoint> points) {
+  std::sort(points.begin(), points.end(),
+            [](auto& a, auto& b) { return std::tie(a.bytes, a.time) < std::tie(b.bytes, b.time); });
+  std::vector<double> differences;
+  for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+    if (points[i].bytes == points[i + 1].bytes) {
+      differences.push_back(points[i + 1].time / points[i].time - 1);
+    }
+  }
+  return error_of(differences, "").mean;
+}
+
 TEST_CASE("collectives within a node are met at sizes held back, and the shipped times at all", "[fit][data]") {
   if (absent("h100_sxm_nccl_2.29.2.csv")) {
     return;
@@ -177,11 +195,14 @@ TEST_CASE("collectives within a node are met at sizes held back, and the shipped
                                                                     {"b200-sxm", "b200_sxm_nccl_2.29.2.csv"},
                                                                     {"gb200", "gb200_nccl_2.29.2.csv"}};
   const DeviceTypeSource types = device_types_in(test::source_dir() / "platforms" / "devices");
+  int tables = 0, above = 0;
   for (const auto& [device, file] : shipped) {
     const DeviceType type = load_device_type(types(device, {}));
     REQUIRE(type.fits);
+    const std::vector<MeasuredCollective> rows =
+        read_kernel_table(TableKind::nccl, kData / file, device, "").collectives;
     std::map<std::pair<std::string, int>, std::vector<LinePoint>> groups;
-    for (const MeasuredCollective& row : read_kernel_table(TableKind::nccl, kData / file, device, "").collectives) {
+    for (const MeasuredCollective& row : rows) {
       groups[{row.op, row.devices}].push_back({row.size.value, row.time.median});
     }
     CHECK(groups.size() == type.fits->collectives.size());
@@ -189,9 +210,13 @@ TEST_CASE("collectives within a node are met at sizes held back, and the shipped
     for (auto& [group, points] : groups) {
       const auto& [op, devices] = group;
       CAPTURE(device, op, devices);
-      const PiecewiseLine line = fit_collective(points);
+      const PiecewiseLine line = fit_collective(points, library_changes(type, port_bandwidth(rows), op, devices));
       held_back += line.error.mean;
-      CHECK(line.error.mean <= 0.075);
+      // All-to-alls whose two measurements of the same bytes, as numbers of 8 and of 16 bits, differ by more.
+      const bool is_noisy = op == "all-to-all" && difference_of_two(points) > 0.09;
+      CHECK(line.error.mean <= (is_noisy ? 0.075 : 0.06));
+      above += line.error.mean > 0.06 ? 1 : 0;
+      ++tables;
       CHECK(line.error.median <= 0.06);
       // The largest sizes first: what takes longer than a larger size was disturbed while it was measured.
       std::sort(points.begin(), points.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });
@@ -205,7 +230,63 @@ TEST_CASE("collectives within a node are met at sizes held back, and the shipped
         }
       }
     }
-    CHECK(held_back / static_cast<double>(groups.size()) <= 0.045);
+    CHECK(held_back / static_cast<double>(groups.size()) <= 0.04);
+  }
+  CHECK(tables == 56);
+  CHECK(above <= 2);
+}
+
+// Mean errors of closed forms below a platform's switch against a table, of buffers below 64 KiB, 1 MiB, 16 MiB, and
+// from there on.
+std::array<double, 4> errors_without_table(Platform platform, const std::vector<MeasuredCollective>& rows,
+                                           bool by_nccl) {
+  for (Vertex& vertex : platform.vertices) {
+    vertex.measured_at = {};
+  }
+  for (Link& link : platform.links) {
+    link.nccl = by_nccl ? link.nccl : NcclLink{};
+  }
+  constexpr std::array kOps = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all"};
+  constexpr std::array kBelow = {0x1p16, 0x1p20, 0x1p24, kInfinity};
+  Router router(platform);
+  std::array<std::vector<double>, 4> errors;
+  for (const MeasuredCollective& row : rows) {
+    const auto kind = static_cast<CollectiveKind>(std::find(kOps.begin(), kOps.end(), row.op) - kOps.begin());
+    std::vector<DeviceId> devices(row.devices);
+    std::iota(devices.begin(), devices.end(), 0);
+    const Seconds time = seconds_of(fastest_of(ways_of(kind, devices, router, "auto"), row.size).flows, row.size);
+    const auto size = std::upper_bound(kBelow.begin(), kBelow.end(), row.size.value) - kBelow.begin();
+    errors[size].push_back(time / row.time.median - 1);
+  }
+  std::array<double, 4> means{};
+  std::transform(errors.begin(), errors.end(), means.begin(), [](const auto& some) { return error_of(some, "").mean; });
+  return means;
+}
+
+TEST_CASE("where nothing is measured, NCCL's published protocols are nearer than latencies of links", "[fit][data]") {
+  if (absent("h100_sxm_nccl_2.29.2.csv")) {
+    return;
+  }
+  struct Withheld {
+    std::string platform, device, file;
+  };
+  const fs::path folder = test::source_dir() / "platforms";
+  for (const auto& [name, device, file] : {Withheld{"dgx-a100", "a100-sxm-80gb", "a100_sxm_nccl_2.27.3.csv"},
+                                           Withheld{"dgx-h100", "h100-sxm-80gb", "h100_sxm_nccl_2.29.2.csv"},
+                                           Withheld{"dgx-h200", "h200-sxm", "h200_sxm_nccl_2.29.2.csv"},
+                                           Withheld{"dgx-b200", "b200-sxm", "b200_sxm_nccl_2.29.2.csv"},
+                                           Withheld{"gb200-nvl72", "gb200", "gb200_nccl_2.29.2.csv"}}) {
+    CAPTURE(name);
+    const Platform platform = load_platform(yaml::load(folder / (name + ".yaml")), device_types_in(folder / "devices"));
+    const auto rows = read_kernel_table(TableKind::nccl, kData / file, device, "").collectives;
+    const auto by_links = errors_without_table(platform, rows, false);
+    const auto by_nccl = errors_without_table(platform, rows, true);
+    for (const std::size_t size : {0, 1, 2}) {
+      CAPTURE(size, by_links[size], by_nccl[size]);
+      CHECK(by_nccl[size] <= 0.4);
+      CHECK(by_nccl[size] < (size < 2 ? 0.65 : 0.9) * by_links[size]);
+    }
+    CHECK(by_nccl[3] <= by_links[3] + 0.065); // where bandwidth decides
   }
 }
 

@@ -44,6 +44,24 @@ TEST_CASE("the first blocks of a stage are blocks one by one", "[workload]") {
   CHECK_THAT(error_of([] { training("{recompute: {first: 0}}"); }), Catch::Contains("'first'"));
 }
 
+TEST_CASE("selective recompute by itself is that of the core of attention", "[workload]") {
+  for (const char* text : {"selective", "{what: selective}", "{modules: [core_attn]}"}) {
+    CAPTURE(text);
+    const RecomputeChoice choice = training(std::string("{recompute: ") + text + "}").recompute;
+    CHECK(choice.what == Recompute::selective);
+    CHECK(choice.modules == std::vector<std::string>{"core_attn"});
+    CHECK(choice.kinds.empty());
+    CHECK(choice.operators.empty());
+    CHECK(choice.blocks == 0);
+    CHECK(!choice.when_given);
+    CHECK(choice.rule.early);
+  }
+  CHECK(training("{recompute: {what: selective, kinds: [elementwise]}}").recompute.modules.empty());
+  CHECK(training("{recompute: {what: selective, when: lazy}}").recompute.when_given);
+  CHECK_THAT(error_of([] { training("{recompute: {what: selective, operators: []}}"); }),
+             Catch::Contains("'selective' names no operators"));
+}
+
 TEST_CASE("what clipping and memory are by default, and what they may be", "[workload]") {
   CHECK(!training("{}").clip_gradients);
   CHECK(!training("{}").memory.any());

@@ -346,7 +346,7 @@ private:
         const std::vector<LinkId>& links = way.flows[flow].leg.links;
         LikenessCollective& made = made_.likeness.collectives.emplace_back();
         made.colour = mixed(mixed(colour, static_cast<Colour>(&way - ways.data())), static_cast<Colour>(flow));
-        made.colour = mixed(made.colour, way.flows[flow].leg.latency.value);
+        made.colour = mixed(made.colour, way.flows[flow].latency(Bytes{0}).value);
         made.members = numbers_of(members);
         for (auto first = links.begin(); first != links.end();) { // in the order of their numbers
           const auto end = std::upper_bound(first, links.end(), *first);

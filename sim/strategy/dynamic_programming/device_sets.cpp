@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "sim/plan/stage_cost/axis_groups.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -62,7 +64,7 @@ DeviceSets::Edge make_edge(const Problem& problem, const Units& servers, const U
   for (const DeviceId device : edge.devices) {
     edge.of_type[problem.type_index(device)] += 1;
   }
-  edge.ring = ring_of(edge.devices, problem.router);
+  edge.group = group_of_devices(problem, edge.devices);
   return edge;
 }
 

@@ -18,7 +18,7 @@ struct DeviceSets {
     int from = 0, to = 0; ///< nodes
     std::vector<DeviceId> devices;
     std::vector<double> of_type; ///< [device type]: how many
-    Group ring;                  ///< in which the devices reduce gradients
+    Group group;                 ///< in which the devices reduce gradients
   };
   std::vector<std::vector<int>> leaving; ///< [node]: edges; node 0 is the empty one, and edges lead to later nodes
   std::vector<Edge> edges;

@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/improves.hpp"
+#include "sim/collective/parameter_server.hpp"
 
 namespace stagecraft {
 namespace {
@@ -211,9 +212,8 @@ private:
     return unit_seconds_.empty() ? states_.seconds[to] - states_.seconds[from] : unit_seconds_[from * count_ + to];
   }
 
-  // 4 (n-1)/n w/B: gradients to a parameter server and weights back.
   double reduction(int from, int to, int replicas) const {
-    return 4 * (replicas - 1) * (states_.parameter_bytes[to] - states_.parameter_bytes[from]) / (bandwidth_ * replicas);
+    return parameter_server_bytes(states_.parameter_bytes[to] - states_.parameter_bytes[from], replicas) / bandwidth_;
   }
 
   double sending(int state, int replicas) const {
@@ -504,8 +504,7 @@ double replicated_seconds(const LevelStates& states, std::span<const Level> leve
   double seconds = states.seconds.back();
   int below = 1;
   for (const Level& level : levels) {
-    const double reduction =
-        4 * (level.units - 1) * states.parameter_bytes.back() / (level.bandwidth.value * level.units);
+    const double reduction = parameter_server_bytes(states.parameter_bytes.back(), level.units) / level.bandwidth.value;
     seconds = (seconds + reduction / below) / level.units;
     below = level.units;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/improves.hpp"
+#include "sim/collective/parameter_server.hpp"
 
 namespace stagecraft {
 namespace {
@@ -79,8 +80,8 @@ const PiperWay& PiperSums::way(int degree, int replicas) {
   for (const std::vector<Configuration>& options : instance_.degrees[degree].options) {
     auto& items = made->items.emplace_back();
     for (const Configuration& one : options) {
-      // PipeDream's parameter server: 4 (d-1)/d of the parameters, once for all micro-batches.
-      const double bytes = 4 * (d - 1) * one.parameters.value / d / instance_.problem.micro_batches;
+      // Once for all micro-batches.
+      const double bytes = parameter_server_bytes(one.parameters.value, d) / instance_.problem.micro_batches;
       items.push_back(
           {one.seconds.value / d + bytes * instance_.seconds_per_byte, one.per_micro_batch.value, one.resident.value});
     }

@@ -9,6 +9,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/estimate/shares.hpp"
+#include "sim/plan/stage_cost/axis_groups.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
@@ -173,7 +174,7 @@ private:
     const Bytes gradients{parameters * parameter_bytes(problem_.training).gradient};
     return ring.size() < 2 || parameters == 0
                ? 0
-               : seconds_of({CollectiveKind::all_reduce, ring_of(ring, problem_.router), gradients}).value;
+               : seconds_of({CollectiveKind::all_reduce, group_of_devices(problem_, ring), gradients}).value;
   }
 
   Choice timed(OperatorId op, std::vector<Part> parts, double reduction) const {

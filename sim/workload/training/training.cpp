@@ -78,6 +78,7 @@ Bytes read_bucket(yaml::Map& map, Bytes otherwise) {
 RecomputeChoice read_recompute(const yaml::Node& node) {
   RecomputeChoice choice{.where = node.where};
   constexpr std::string_view kBlocks = "blocks";
+  bool some = false; // operators are named
   if (node.kind != yaml::Node::Kind::map) {
     const RecomputeRow& row = find_by_name(kRecomputes, yaml::scalar(node, "recompute"), "recompute", node.where);
     choice.what = row.recompute;
@@ -94,7 +95,7 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
       choice.modules.emplace_back(
           find_by_name(kRecomputeModules, yaml::scalar(*item, "modules"), "module", item->where).name);
     }
-    const bool some = map.has("operators") || map.has("kinds") || map.has("modules");
+    some = map.has("operators") || map.has("kinds") || map.has("modules");
     constexpr int kMostBlocks = 100'000;
     const bool by_blocks = map.has("blocks") || map.has("first");
     choice.blocks = by_blocks ? map.integer("blocks", 1, kMostBlocks, 1) : 0;
@@ -119,12 +120,15 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
     choice.rule.except_last_micro_batch = map.boolean("except_last", false);
     map.finish();
   }
+  if (choice.what == Recompute::selective && !some && choice.blocks == 0) {
+    choice.modules = {"core_attn"}; // Megatron-LM's selective recompute (Korthikanti et al. 2022)
+  }
   if (choice.blocks > 0) {
     choice.rule.early = false;
   } else if (choice.what == Recompute::selective && choice.operators.empty() && choice.kinds.empty() &&
              choice.modules.empty()) {
-    throw InputError(node.where, "'selective' does not say which operators; allowed: {operators: [NAME, …]}, "
-                                 "{kinds: [KIND, …]}, {modules: [MODULE, …]} or several of them");
+    throw InputError(node.where, "'selective' names no operators; allowed: {operators: [NAME, …]}, {kinds: [KIND, …]}, "
+                                 "{modules: [MODULE, …]} or several of them, or nothing beside it");
   }
   return choice;
 }
