@@ -10,8 +10,8 @@
 
 namespace stagecraft::fit {
 
-/// The bandwidth of a device's port among those of its node, as these times have it: the most that the largest two sizes
-/// of a reduce-scatter or an all-gather show; 0: there are no two.
+/// The bandwidth of a device's port among those of its node, as these times have it: the most that the largest two
+/// sizes of a reduce-scatter or an all-gather show; 0: there are no two.
 BytesPerSecond port_bandwidth(const std::vector<MeasuredCollective>& collectives);
 
 /// Buffers, ascending, at which another line becomes the least of those that sim/collective/ has for the collective
