@@ -25,9 +25,8 @@ bool has(const DeviceType& type, Precision precision) {
 constexpr NcclAlgorithm kNcclRing = {
     {6.6, 14.0, 8.4}, {{{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}, {2.7, 4.0, 14.0}}}, {0.5, 0.92, 1}, true};
 constexpr NcclAlgorithm kNcclRingBetween = {kNcclRing.start, kNcclRing.hop, kNcclRing.bandwidth, true, 1.4};
-constexpr NcclAlgorithm kNcclTree = {{6.8, 14.0, 8.4},
-                                 {{{0.6, 1.25, 4.0}, {1.0, 1.9, 4.0}, {5.0, 8.5, 14.0}}},
-                                 {0.92 / 3.8, 0.92 * 120 / 128, 0.92}};
+constexpr NcclAlgorithm kNcclTree = {
+    {6.8, 14.0, 8.4}, {{{0.6, 1.25, 4.0}, {1.0, 1.9, 4.0}, {5.0, 8.5, 14.0}}}, {0.92 / 3.8, 0.92 * 120 / 128, 0.92}};
 constexpr NcclAlgorithm kNcclTreeInNode = {kNcclTree.start, kNcclTree.hop, {0.92 / 3.8, 0.92 * 7 / 9, 0.92}};
 constexpr NcclAlgorithm kNcclNvls = {
     {0, 0, 0}, {{{kNone, kNone, 12.5}, {kNone, kNone, kNone}, {kNone, kNone, kNone}}}, {1, 1, 1}};
@@ -103,7 +102,8 @@ std::array<Seconds, kProtocols> nccl_latency(const Platform& platform, const Leg
   const Hop hop = hop_over(platform, leg);
   std::array<Seconds, kProtocols> latency;
   for (std::size_t p = 0; p < kProtocols; ++p) {
-    const bool carries = hop.wire != NcclLink::Wire::none && (hop.keeps_lines || p != static_cast<std::size_t>(Protocol::ll128));
+    const bool carries =
+        hop.wire != NcclLink::Wire::none && (hop.keeps_lines || p != static_cast<std::size_t>(Protocol::ll128));
     if (!carries) {
       latency[p] = Seconds{kInfinity};
       continue;

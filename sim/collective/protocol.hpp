@@ -35,17 +35,17 @@ HopLatency greatest(const HopLatency& a, const HopLatency& b);
 
 /// An algorithm in NCCL's tuning (2.30.7, src/graph/tuning.cc).
 struct NcclAlgorithm {
-  std::array<double, kProtocols> start;             ///< microseconds before the first hop
+  std::array<double, kProtocols> start;              ///< microseconds before the first hop
   std::array<std::array<double, kProtocols>, 3> hop; ///< microseconds over NVLink, PCIe, the network
   std::array<double, kProtocols> bandwidth;          ///< as a part of the links'
-  bool is_ring = false; ///< whose ranks post to the network at each step
-  double plateau = 1;   ///< Simple waits so many times as long
+  bool is_ring = false;                              ///< whose ranks post to the network at each step
+  double plateau = 1;                                ///< Simple waits so many times as long
 };
 
-/// `RingBetween` is an all-reduce among nodes. `Nvls` has two hops, which together are the whole of its latency. `Sends`
-/// are those of an all-to-all or a shift, of which the tuning says nothing: inside a node they start and hop as a ring
-/// does, which measured tables bear out, and know no LL128 (src/enqueue.cc). Between nodes, and among more ranks than can
-/// be sent to at once, nothing is published, and links' latencies count.
+/// `RingBetween` is an all-reduce among nodes. `Nvls` has two hops, which together are the whole of its latency.
+/// `Sends` are those of an all-to-all or a shift, of which the tuning says nothing: inside a node they start and hop as
+/// a ring does, which measured tables bear out, and know no LL128 (src/enqueue.cc). Between nodes, and among more ranks
+/// than can be sent to at once, nothing is published, and links' latencies count.
 extern const NcclAlgorithm kNcclRing, kNcclRingBetween, kNcclTree, kNcclTreeInNode, kNcclNvls, kNcclSends;
 
 /// At most so many of a rank's sends are under way at once (NCCL_MAX_DEV_WORK_P2P_PER_BATCH).

@@ -1,9 +1,8 @@
 // NCCL's protocols: what hops take by its published tuning, and which protocol a buffer takes.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/collective/protocol.hpp"
-
 #include "sim/base/named_table.hpp"
 #include "sim/collective/algorithm.hpp"
+#include "sim/collective/protocol.hpp"
 #include "tests/catch.hpp"
 #include "tests/collective/clusters.hpp"
 
@@ -24,9 +23,9 @@ struct Rig {
 };
 
 Platform platform_of(const Rig& rig) {
-  return test::platform_of(test::node_text("n", "count: " + std::to_string(rig.nodes) + ", devices: [{type: " +
-                                                    rig.type + ", count: 8}], links: [{" + rig.inside +
-                                                    ", bandwidth: 100 GB/s, latency: " + rig.latency +
+  return test::platform_of(test::node_text("n", "count: " + std::to_string(rig.nodes) +
+                                                    ", devices: [{type: " + rig.type + ", count: 8}], links: [{" +
+                                                    rig.inside + ", bandwidth: 100 GB/s, latency: " + rig.latency +
                                                     "}, {kind: host-link, bandwidth: 50 GB/s, latency: 2 us}]"),
                            "topology: switch, nic: " + rig.nic + ", bandwidth: 10 GB/s, latency: 10 us" + rig.network);
 }
@@ -51,7 +50,8 @@ TEST_CASE("few bytes go by LL, more by LL128, many by Simple", "[collective][pro
   CHECK(seconds({}, "ring", kAllReduce, 500e6) == near(simple + 1.75 * 500e6 / 100e9));
   // Each is the least where it is taken.
   for (double bytes = 1; bytes < 1e9; bytes *= 1.3) {
-    const double least = std::min({ll + 1.75 * bytes / 50e9, ll128 + 1.75 * bytes / 92e9, simple + 1.75 * bytes / 100e9});
+    const double least =
+        std::min({ll + 1.75 * bytes / 50e9, ll128 + 1.75 * bytes / 92e9, simple + 1.75 * bytes / 100e9});
     CHECK(seconds({}, "ring", kAllReduce, bytes) == near(least));
   }
   // Halves of an all-reduce have half of the hops and bytes.
@@ -102,17 +102,17 @@ TEST_CASE("over PCIe hops take longer, and there is no LL128", "[collective][pro
   const Rig pcie{.inside = "kind: pcie-switch, nccl_at: 5 us"};
   CHECK(seconds(pcie, "ring", kAllReduce, 0) == near((6.6 + 14 * 1.0) * kMicro));
   for (double bytes = 1; bytes < 1e9; bytes *= 1.3) {
-    CHECK(seconds(pcie, "ring", kAllReduce, bytes) ==
-          near(std::min((6.6 + 14 * 1.0) * kMicro + 1.75 * bytes / 50e9, (8.4 + 14 * 5.7) * kMicro + 1.75 * bytes / 100e9)));
+    CHECK(seconds(pcie, "ring", kAllReduce, bytes) == near(std::min((6.6 + 14 * 1.0) * kMicro + 1.75 * bytes / 50e9,
+                                                                    (8.4 + 14 * 5.7) * kMicro + 1.75 * bytes / 100e9)));
   }
 }
 
-TEST_CASE("between nodes: latencies of the network, posting at each step, a plateau of Simple", "[collective][protocol]") {
+TEST_CASE("between nodes: latencies of the network, posting at each step, a plateau of Simple",
+          "[collective][protocol]") {
   // Two nodes of eight, eight NICs of 10 GB/s: of 30 hops 4 cross the network. LL: a hop inside takes 1 us, as long as
   // posting, and all channels together 22.5 GB/s. Simple: 1.4 times its latencies.
   const Rig two{.nodes = 2};
-  CHECK(seconds(two, "ring", kAllReduce, 1e3, 16) ==
-        near((6.6 + 26 * 1 + 4 * 2.7) * kMicro + 15.0 / 8 * 1e3 / 22.5e9));
+  CHECK(seconds(two, "ring", kAllReduce, 1e3, 16) == near((6.6 + 26 * 1 + 4 * 2.7) * kMicro + 15.0 / 8 * 1e3 / 22.5e9));
   CHECK(seconds(two, "ring", kAllReduce, 1e9, 16) ==
         near((8.4 + 1.4 * (26 * 3.4 + 4 * 14)) * kMicro + 15.0 / 8 * 1e9 / 80e9));
   CHECK(seconds(two, "ring", CollectiveKind::all_gather, 1e9, 16) ==
@@ -164,7 +164,8 @@ TEST_CASE("only the bytes share links, and the rest is latency", "[collective][p
 }
 
 TEST_CASE("measured times come before protocols", "[collective][protocol]") {
-  const Platform platform = platform_of({.inside = "kind: nvswitch, nccl_at: 5 us, measured_at: 100 GB/s", .type = "h100-sxm-80gb"});
+  const Platform platform =
+      platform_of({.inside = "kind: nvswitch, nccl_at: 5 us, measured_at: 100 GB/s", .type = "h100-sxm-80gb"});
   Router router(platform);
   const std::vector<Way> ways = ways_of(CollectiveKind::all_reduce, first_devices(8), router, "auto");
   REQUIRE(ways.size() == 1);

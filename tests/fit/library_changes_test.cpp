@@ -1,10 +1,10 @@
 // Sizes at which NCCL changes its protocol, from its published tuning.
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/fit/library_changes.hpp"
-
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
+
+#include "calibrate/fit/library_changes.hpp"
 
 namespace stagecraft::fit {
 namespace {
@@ -56,10 +56,10 @@ TEST_CASE("the port's bandwidth is the most that gathers and scatters show at th
   CHECK(port_bandwidth({}).value == 0);
   CHECK(port_bandwidth({row("all-gather", 2, 1e6, 1e-3)}).value == 0);
   // 3/4 of 1 GB in 5 ms; a half of 1 GB in 5 ms; an all-reduce in the switch says nothing of a port.
-  CHECK(port_bandwidth({row("all-gather", 4, 1e6, 1e-5), row("all-gather", 4, 1e9, 5e-3), row("all-gather", 4, 1e9, 7e-3),
-                        row("all-gather", 4, 2e9, 10e-3), row("reduce-scatter", 2, 1e9, 5e-3),
-                        row("reduce-scatter", 2, 2e9, 10e-3), row("all-reduce", 2, 1e9, 1e-3),
-                        row("all-reduce", 2, 2e9, 2e-3)})
+  CHECK(port_bandwidth({row("all-gather", 4, 1e6, 1e-5), row("all-gather", 4, 1e9, 5e-3),
+                        row("all-gather", 4, 1e9, 7e-3), row("all-gather", 4, 2e9, 10e-3),
+                        row("reduce-scatter", 2, 1e9, 5e-3), row("reduce-scatter", 2, 2e9, 10e-3),
+                        row("all-reduce", 2, 1e9, 1e-3), row("all-reduce", 2, 2e9, 2e-3)})
             .value == Approx(0.75e9 / 5e-3));
 }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/study/study.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
+#include "sim/study/study.hpp"
 
 namespace stagecraft {
 

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "sim/study/study.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
+#include "sim/study/study.hpp"
 
 namespace stagecraft {
 
