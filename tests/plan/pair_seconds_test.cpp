@@ -16,13 +16,11 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
 
 // One layer: attention, dispatch, experts, combine, and 1 s behind it.
 const SplitPass kForward{seconds({3, 2, 1}), seconds({2, 2}), seconds({0, 0, 0})};
-SplitPass backward_with(double dispatch) {
-  return {seconds({0, 4, 3}), seconds({1, dispatch}), seconds({0, 2, 1})};
-}
+SplitPass backward_with(double dispatch) { return {seconds({0, 4, 3}), seconds({1, dispatch}), seconds({0, 2, 1})}; }
 
-// Exchanges: backward's combine 0-1, dispatch 3-5 once attention is done. Computed: attention 0-3, experts' backward with
-// their weights 3-9, experts 9-11, attention's backward 11-15, the rest 15-16. Dispatched gradients 9-11 and the combine
-// 11-13 are hidden.
+// Exchanges: backward's combine 0-1, dispatch 3-5 once attention is done. Computed: attention 0-3, experts' backward
+// with their weights 3-9, experts 9-11, attention's backward 11-15, the rest 15-16. Dispatched gradients 9-11 and the
+// combine 11-13 are hidden.
 TEST_CASE("passes side by side take what they compute where that is enough to hide exchanges", "[plan][experts]") {
   CHECK(seconds_of_pair(kForward, backward_with(2), false).value == near(16));
   CHECK(seconds_of_pair(kForward, backward_with(2), true).value == near(16));
@@ -44,8 +42,8 @@ TEST_CASE("a pass whose fellow has nothing to compute takes what it takes alone"
   CHECK(seconds_of_pair(none, backward_with(2), true).value == near(1 + 4 + 2 + 3 + 1)); // 2 s of weights beside 2 s
 }
 
-// A tensor group's exchange of 1 s, of which 0.5 s stand out, counts as computed in its part; two exchanges with experts
-// that follow at once are one.
+// A tensor group's exchange of 1 s, of which 0.5 s stand out, counts as computed in its part; two exchanges with
+// experts that follow at once are one.
 TEST_CASE("a pass is split where tokens go to experts", "[plan][experts]") {
   GroupPass pass;
   pass.computations = {{Seconds{3}, 0}, {Seconds{2}, 1}, {Seconds{0}, 2}, {Seconds{4}, 3}};

@@ -94,7 +94,8 @@ private:
       return;
     }
     const bool at_once = !delayed_ && &pass == &backward_;
-    const Seconds own = pass.parts.computations[pass.computed] + (at_once ? pass.parts.weights[pass.computed] : Seconds{0});
+    const Seconds own =
+        pass.parts.computations[pass.computed] + (at_once ? pass.parts.weights[pass.computed] : Seconds{0});
     pass.weighed += at_once || &pass == &forward_ ? 1 : 0;
     ++pass.computed;
     computes_ = pass.ready = std::max(computes_, pass.ready) + own;

@@ -23,8 +23,8 @@ SplitPass split_at_experts(const GroupPass& backward, const GroupPass& input);
 
 /// Seconds of both. The exchanges of the two are under way one after another: a backward's first, then a forward's, a
 /// forward's, a backward's, and so on; beside them the forward and the backward compute by turns, as each of
-/// Megatron-Core's pairs of layers does. Each part waits for the one before it in its pass. With `delayed`, gradients of
-/// weights come behind what the next exchange waits for. O(exchanges).
+/// Megatron-Core's pairs of layers does. Each part waits for the one before it in its pass. With `delayed`, gradients
+/// of weights come behind what the next exchange waits for. O(exchanges).
 Seconds seconds_of_pair(const SplitPass& forward, const SplitPass& backward, bool delayed);
 
 } // namespace stagecraft
