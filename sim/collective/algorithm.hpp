@@ -13,12 +13,18 @@
 
 namespace stagecraft {
 
+/// Multiprocessors that a library's kernel takes on each rank.
+struct KernelProcessors {
+  int in_node, between; ///< among ranks of one node, and of several
+};
+
 struct AlgorithmRow {
   std::string_view name, help;
   /// Why the algorithm cannot carry out the collective among these ranks; "" if it can.
   std::string (*why_not)(CollectiveKind kind, const RankMap& ranks, Router& router);
   /// What it sends. A group of one rank sends nothing.
   Flows (*flows)(CollectiveKind kind, const RankMap& ranks, Router& router);
+  KernelProcessors processors;
 };
 std::span<const AlgorithmRow> algorithms();
 

@@ -66,6 +66,7 @@ Flows dispatch_flows(CollectiveKind kind, const RankMap& ranks, Router& router, 
       flow.measured = MeasuredFlow{type.fits, {}, bandwidth, {whole}};
     }
     flow.beside = !flows.empty();
+    flow.processors = tokens.processors;
     flows.push_back(std::move(flow));
   };
   if (across) {

@@ -34,6 +34,7 @@ struct CoupledFlow {
   double share = 0; ///< bytes of the flow for each byte of a rank's buffer
   std::optional<MeasuredFlow> measured;
   bool beside = false; ///< begins with the flow before it, over other links
+  int processors = 0;  ///< multiprocessors that its kernel takes on each rank; 0: not known
 
   /// What a buffer of each rank makes the flow: bytes that share links with others, after a latency that does not.
   /// Where it is `measured`, the latency is what the bytes leave of the measured time. The bytes are whole, and as

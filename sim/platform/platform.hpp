@@ -33,8 +33,9 @@ inline constexpr double kLeastWaitingShare = 0.31, kMostWaitingShare = 0.4;
 /// How many times as long computing takes on a device while kernels beside it exchange data with other devices; 1: as
 /// long as alone. docs/model.md, "Beside exchanges".
 struct BesideExchange {
-  double matrix = 1; ///< of passes, most of whose time is in matrix products
-  double other = 1;  ///< of kernels that memory bounds, as an optimiser step's
+  double matrix = 1;    ///< of passes, most of whose time is in matrix products
+  double other = 1;     ///< of kernels that memory bounds, as an optimiser step's
+  bool by_rule = false; ///< in place of both, from the multiprocessors and the memory traffic that each exchange takes
 
   bool operator==(const BesideExchange&) const = default;
 };

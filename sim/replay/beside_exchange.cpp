@@ -7,13 +7,41 @@
 #include <limits>
 #include <utility>
 
+#include "sim/platform/kernel_fits.hpp"
 #include "sim/replay/clock_start.hpp"
 #include "sim/replay/speeds.hpp"
 
 namespace stagecraft {
 namespace {
 
-bool slows(const DeviceType& type) { return type.beside_exchange.matrix > 1 || type.beside_exchange.other > 1; }
+bool slows(const DeviceType& type) {
+  const BesideExchange& beside = type.beside_exchange;
+  return beside.by_rule || beside.matrix > 1 || beside.other > 1;
+}
+
+// Bytes that a rank's memory reads and writes for each that it sends: what arrives is written, read and, where it is
+// added up, read beside a number of its own.
+double traffic_of(TaskKind kind) { return kind == TaskKind::all_reduce || kind == TaskKind::reduce_scatter ? 3 : 2; }
+
+// As the type says, or its fits; 0 where neither does, as of devices whose links have engines of their own.
+double multiprocessors_of(const DeviceType& type) {
+  const double fitted = type.fits ? type.fits->processors * (type.fits->scale ? type.fits->scale->processors : 1) : 0;
+  return type.processors > 0 ? type.processors : fitted;
+}
+
+// What an exchange of these bytes takes of a device: the part of its multiprocessors leaves products the rest, the part
+// of its memory's bandwidth other kernels. Neither is ever all: a device that has few multiprocessors starts fewer
+// channels.
+BesideExchange by_rule(const DeviceType& type, const Work& exchange) {
+  const double all = multiprocessors_of(type);
+  const double processors = all > 1 ? exchange.processors / all : 0;
+  const Seconds sending = exchange.seconds - exchange.latency;
+  const double rate = sending.value > 0 ? exchange.bytes / sending.value : 0;
+  const double memory =
+      type.memory_bandwidth.value > 0 ? traffic_of(exchange.kind) * rate / type.memory_bandwidth.value : 0;
+  const auto left_with = [](double taken) { return 1 / (1 - std::min(0.5, taken)); };
+  return {left_with(processors), left_with(memory)};
+}
 
 // Passes count as matrix products throughout: works do not tell their kernels apart.
 double factor_of(const BesideExchange& beside, const Work& work) {
@@ -88,6 +116,7 @@ public:
 private:
   struct Stretch {
     double begin, end;
+    BesideExchange beside;
   };
 
   const Work& work_of(std::size_t executed) const {
@@ -102,43 +131,74 @@ private:
     for (std::size_t executed = 0; executed < timeline.start.size(); ++executed) {
       for (const std::int32_t device : slowed_[request_->graph.work[executed % request_->graph.work.size()]]) {
         if (timeline.finish[executed] > timeline.start[executed]) {
-          exchanges_[device].push_back({timeline.start[executed], timeline.finish[executed]});
+          const DeviceType& type = request_->platform.type_of(request_->graph.devices[device]);
+          const BesideExchange& stated = type.beside_exchange;
+          exchanges_[device].push_back({timeline.start[executed], timeline.finish[executed],
+                                        stated.by_rule ? by_rule(type, work_of(executed)) : stated});
         }
       }
     }
     for (std::vector<Stretch>& stretches : exchanges_) {
-      std::sort(stretches.begin(), stretches.end(),
-                [](const Stretch& one, const Stretch& other) { return one.begin < other.begin; });
-      std::size_t last = 0;
-      for (std::size_t i = 1; i < stretches.size(); ++i) {
-        if (stretches[i].begin <= stretches[last].end) {
-          stretches[last].end = std::max(stretches[last].end, stretches[i].end);
-        } else {
-          stretches[++last] = stretches[i];
+      join(stretches);
+    }
+  }
+
+  // Makes stretches that ascend and do not overlap, in each the most that any of those takes which it is a part of;
+  // those that touch and take the same become one. O(n log n), and n for each that is cut by another.
+  static void join(std::vector<Stretch>& stretches) {
+    const auto later = [](const Stretch& one, const Stretch& other) { return one.begin > other.begin; };
+    std::make_heap(stretches.begin(), stretches.end(), later);
+    std::vector<Stretch> joined;
+    while (!stretches.empty()) {
+      std::pop_heap(stretches.begin(), stretches.end(), later);
+      const Stretch next = stretches.back();
+      stretches.pop_back();
+      const bool same = !joined.empty() && next.beside == joined.back().beside;
+      if (joined.empty() || next.begin > joined.back().end || (next.begin == joined.back().end && !same)) {
+        joined.push_back(next);
+        continue;
+      }
+      Stretch& last = joined.back();
+      if (same) {
+        last.end = std::max(last.end, next.end);
+        continue;
+      }
+      const BesideExchange most{std::max(last.beside.matrix, next.beside.matrix),
+                                std::max(last.beside.other, next.beside.other)};
+      const double both = std::min(last.end, next.end), end = std::max(last.end, next.end);
+      const BesideExchange& rest = last.end > next.end ? last.beside : next.beside;
+      const Stretch behind{both, end, rest};
+      last.end = next.begin;
+      if (last.end <= last.begin) {
+        joined.pop_back();
+      }
+      for (const Stretch& part : {Stretch{next.begin, both, most}, behind}) {
+        if (part.end > part.begin) {
+          stretches.push_back(part);
+          std::push_heap(stretches.begin(), stretches.end(), later);
         }
       }
-      stretches.resize(std::min(stretches.size(), last + 1));
     }
+    stretches = std::move(joined);
   }
 
   // Starts ascend along a device's program, from iteration to iteration.
   void slow_down(const Timeline& timeline, std::size_t device) {
     const TaskGraph& graph = request_->graph;
-    const BesideExchange& beside = request_->platform.type_of(graph.devices[device]).beside_exchange;
     std::size_t next = 0;
     for (int iteration = 0; iteration < request_->iterations; ++iteration) {
       const std::size_t base = static_cast<std::size_t>(iteration) * graph.work.size();
       for (const TaskId task : graph.program_of(device)) {
         const std::size_t executed = base + task;
-        const double factor = factor_of(beside, work_of(executed));
-        seconds_[executed] = alone_[executed] + lost(device, timeline.start[executed], alone_[executed], factor, next);
+        seconds_[executed] =
+            alone_[executed] + lost(device, timeline.start[executed], alone_[executed], work_of(executed), next);
       }
     }
   }
 
   // What a computation needs more, in seconds at the device's own speed, which may change. It ends when the integral of
   // its speed equals its work. `next`: the device's first exchange that may not be over at `start`.
-  double lost(std::size_t device, double start, double work, double factor, std::size_t& next) const {
+  double lost(std::size_t device, double start, double work, const Work& computation, std::size_t& next) const {
     const std::vector<Stretch>& exchanges = exchanges_[device];
     while (next < exchanges.size() && exchanges[next].end <= start) {
       ++next;
@@ -151,6 +211,7 @@ private:
       }
       left -= alone;
       now = std::max(now, exchanges[at].end);
+      const double factor = factor_of(exchanges[at].beside, computation);
       const double slowed = done_between(device, std::max(start, exchanges[at].begin), now) / factor;
       more += std::min(left, slowed) * (factor - 1);
       if (left <= slowed) {

@@ -537,6 +537,13 @@ void check_kernel_types(const Study& study, yaml::Map& map) {
   }
 }
 
+// Where the study says so, exchanges slow down by the rule what devices compute whose types state nothing.
+void slow_by_rule(Study& study) {
+  for (DeviceType& type : study.platform.types) {
+    type.beside_exchange.by_rule = study.training.exchanges_slow && type.beside_exchange == BesideExchange{};
+  }
+}
+
 } // namespace
 
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
@@ -563,6 +570,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.config_conflicts = std::move(config.conflicts);
   study.framework_of_config = std::move(config.framework);
   std::move(config.unheeded.begin(), config.unheeded.end(), std::back_inserter(study.training.unheeded));
+  slow_by_rule(study);
   count_micro_batches(study.training, static_cast<int>(study.platform.devices.size()));
   if (study.training.parallel) {
     study.training.sharding = sharding_of(*study.training.parallel, static_cast<int>(study.platform.devices.size()));

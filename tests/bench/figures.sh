@@ -29,7 +29,7 @@ llama3-16k | Llama 3 405B, tensor 8 x pipeline 16 x data 128, ZeRO 1, 16 384 dev
 llama3-16k-memory | its memory | MB | 200 | 777 | | llama3_megabytes
 llama3-16k-fsdp | the same with ZeRO 3 over data | s of CPU | 1 | 7.9 | | printf '%.2f' "$(llama3_on_devices 1 2048 3)"
 llama3-2k | the same with ZeRO 1 on 2 048 devices, data 16 | s of CPU | | | | printf '%.2f' "$(llama3_on_devices 1 256 1)"
-deepseek-2k | reports/deepseek-v3-h800: four schedules, 64 ranks share experts, 2 048 devices folded, analytic | s of CPU | 2 | 14.2 | | deepseek
+deepseek-2k | reports/deepseek-v3-h800: five schedules, 64 ranks share experts, 2 048 devices folded, analytic | s of CPU | 2 | 14.2 | | deepseek
 deepseek-2k-simgrid | its 1F1B alone on SimGrid, exchanges that meet others tasks | s of CPU | 2 | 12.6 | | deepseek --engine simgrid --set 'compare={strategies: mesh, schedules: 1f1b}'
 gpt3-devices | GPT-3 175B, tensor 8 x pipeline 16 x data 8, 192 micro-batches, each of 1 024 devices, SimGrid | s of CPU | 10 | | | printf '%.1f' "$(gpt3_on_devices 1 auto --unfold)"
 gpt3-exchanges | the same, every exchange of the tensor-parallel groups a task | s of CPU | 60 | | | printf '%.1f' "$(gpt3_on_devices 1 all --unfold)"

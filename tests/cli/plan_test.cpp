@@ -138,7 +138,9 @@ TEST_CASE("check and replay refuse a plan that overflows memory", "[cli]") {
   const Outcome outcome = check("40023999 B");
   CHECK(outcome.status == 1);
   CHECK_THAT(outcome.out, Contains("'node/profiled-1' overflows by 1.000 B at F3@1: "));
-  CHECK(shop.run("replay --plan plan.yaml --schedule gpipe --memory '40023999 B'" + kOn).status == 1);
+  const Outcome replayed = shop.run("replay --plan plan.yaml --schedule gpipe --memory '40023999 B'" + kOn);
+  CHECK(replayed.status == 1);
+  CHECK_THAT(replayed.out + replayed.err, Contains("; would fit with 1.001 B more memory per device"));
 }
 
 TEST_CASE("a plan file with an unknown name is bad input", "[cli]") {

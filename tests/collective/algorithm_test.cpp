@@ -132,6 +132,27 @@ TEST_CASE("a full mesh by hand: every rank's part over a link of its own", "[col
         "not every two of its ranks have a link of their own");
 }
 
+// NCCL's channels: 24 for rings and trees inside a node, 16 of NVLS, 32 of an all-to-all; 16 of each between nodes.
+TEST_CASE("every algorithm says how many multiprocessors its kernels take", "[collective]") {
+  for (const AlgorithmRow& row : algorithms()) {
+    CAPTURE(row.name);
+    CHECK(row.processors.in_node >= 16);
+    CHECK(row.processors.between == 16);
+  }
+  for (const int nodes : {1, 2}) {
+    const Platform platform = cluster({nodes, 4});
+    Router router(platform);
+    for (const auto& [kind, in_node] : {std::pair{CollectiveKind::all_reduce, 24}, {CollectiveKind::all_to_all, 32}}) {
+      for (const Way& way : ways_of(kind, first_devices(4 * nodes), router, "auto")) {
+        for (const CoupledFlow& flow : way.flows) {
+          CAPTURE(nodes, way.algorithm->name);
+          CHECK(flow.processors == (nodes > 1 ? 16 : way.algorithm->name == "nvls" ? 16 : in_node));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("why an algorithm does not run", "[collective]") {
   const Platform two = cluster({2, 2});
   Router router(two);

@@ -27,6 +27,7 @@ DeviceType slowed_by(const BesideExchange& beside, const std::string& vendor = "
 // bytes.
 struct Sender {
   double after = 1, seconds = 2;
+  int processors = 0;
 };
 
 struct Receiving {
@@ -59,7 +60,7 @@ TaskGraph graph_of(const Receiving& one) {
   };
   add(one.work, 0, {});
   for (std::size_t i = 0; i < one.senders.size(); ++i) {
-    const auto [after, seconds] = one.senders[i];
+    const auto [after, seconds, processors] = one.senders[i];
     const auto device = static_cast<std::int32_t>(i + 1);
     add({.device = device, .seconds = Seconds{after}}, 0, {graph.tasks() + 1});
     const Leg& leg = router.find(device, 0)->legs.front();
@@ -69,7 +70,8 @@ TaskGraph graph_of(const Receiving& one) {
          .members = static_cast<std::int32_t>(i),
          .seconds = Seconds{one.latency} + Bytes{seconds} / leg.bandwidth,
          .latency = Seconds{one.latency},
-         .bytes = seconds},
+         .bytes = seconds,
+         .processors = processors},
         1, {});
     graph.legs.push_back(leg);
     graph.members.push_back({0, device});
@@ -119,6 +121,38 @@ TEST_CASE("passes take the factor of matrix products, steps the other, and their
   // Half of the pass computes: 2 s take 1 + 1.5 · 1 of it, so 1.25 times as long.
   CHECK(of({.kind = TaskKind::forward, .exchanging = 0.5}) == near(3 + (3 - 2 / 1.25)));
   CHECK(of({.kind = TaskKind::forward, .exchanging = 1}) == 4);
+}
+
+// A device of 100 multiprocessors whose memory has 10 B/s. What is sent has 1 B/s.
+double by_rule(const std::vector<Sender>& senders, TaskKind computed = TaskKind::forward,
+               TaskKind sent = TaskKind::transfer) {
+  DeviceType type = slowed_by({.by_rule = true});
+  type.processors = 100;
+  type.memory_bandwidth = BytesPerSecond{10};
+  return end_of({.work = {.kind = computed, .device = 0, .seconds = Seconds{4}},
+                 .senders = senders,
+                 .platform = make_star_platform(type, 3, BytesPerSecond{1}, Seconds{0}),
+                 .sent = sent});
+}
+
+// 20 of 100 leave products four fifths: in 2 s 1.6 are done. Of the memory 2 B/s are taken of 10, or 3 where numbers
+// are added up.
+TEST_CASE("by the rule passes have the other multiprocessors, other kernels the rest of the memory's bandwidth",
+          "[replay][beside]") {
+  CHECK(by_rule({{1, 2, 20}}) == near(3 + (3 - 2 * 0.8)));
+  CHECK(by_rule({{1, 2, 0}}) == 4);
+  CHECK(by_rule({{1, 2, 90}}) == near(3 + (3 - 2 * 0.5))); // half at most
+  CHECK(by_rule({{1, 2, 20}}, TaskKind::optimizer) == near(3 + (3 - 2 * 0.8)));
+  CHECK(by_rule({{1, 2, 20}}, TaskKind::optimizer, TaskKind::all_reduce) == near(3 + (3 - 2 * 0.7)));
+  CHECK(by_rule({{1, 2, 20}}, TaskKind::optimizer, TaskKind::all_gather) == near(3 + (3 - 2 * 0.8)));
+}
+
+TEST_CASE("of several exchanges at once the one that takes most counts", "[replay][beside]") {
+  CHECK(by_rule({{1, 2, 20}, {2, 2, 40}}) == near(4 + (3 - 0.8 - 2 * 0.6)));
+  CHECK(by_rule({{1, 3, 20}, {2, 1, 40}}) == near(4 + (3 - 2 * 0.8 - 0.6))); // one within the other
+  CHECK(by_rule({{1, 3, 40}, {2, 1, 20}}) == near(4 + (3 - 3 * 0.6)));
+  CHECK(by_rule({{1, 1, 20}, {1, 2, 40}}) == near(3 + (3 - 2 * 0.6)));
+  CHECK(by_rule({{1, 1, 20}, {2, 1, 40}}) == near(3 + (3 - 0.8 - 0.6))); // one behind the other
 }
 
 TEST_CASE("copies by hosts slow nothing down", "[replay][beside]") {

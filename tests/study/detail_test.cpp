@@ -78,5 +78,26 @@ TEST_CASE("exchanges that are wholly hidden are told as hidden", "[study][explai
   CHECK((beside.exposed + beside.hidden).value == near(apart.exposed.value));
 }
 
+// Weights are gathered and gradients reduced beside the passes. A type that states its own factors keeps them.
+TEST_CASE("exchanges slow computing down by the rule where the study says so and the type states nothing",
+          "[study][beside]") {
+  const auto seconds_with = [](const std::string& type, const std::string& slow) {
+    std::vector<Setting> settings;
+    for (const char* group : {"0", "1", "2"}) {
+      settings.push_back({"platform.nodes." + std::string(group) + ".devices.0.type", type});
+    }
+    const Run run = compare_text("model: gpt2\nplatform: straggling-nodes.yaml\nengine: analytic\ntraining: "
+                                 "{global_batch: 64, micro_batches: 2, precision: bf16, exchanges_slow: " +
+                                     slow + ", parallel: {data: 16, zero: 3}}\ncompare: {strategies: [mesh]}\n",
+                                 settings)
+                        .comparison.runs.front();
+    CAPTURE(type, slow, run.why_not);
+    REQUIRE(run.feasible);
+    return run.metrics.iteration.value;
+  };
+  CHECK(seconds_with("h200-sxm", "true") > seconds_with("h200-sxm", "false"));
+  CHECK(seconds_with("h200-sxm-measured", "true") == seconds_with("h200-sxm-measured", "false"));
+}
+
 } // namespace
 } // namespace stagecraft::test

@@ -30,6 +30,7 @@ struct Work {
   Seconds seconds;           ///< time of a computation or load, or of a transfer that has its links for itself
   Seconds latency;           ///< a transfer's latency, paid before its bytes flow
   double bytes = 0;          ///< a transfer's bytes, a whole number
+  int processors = 0;        ///< multiprocessors that a transfer's kernel takes on each member; 0: not known
   /// Of a computation: the parts of its time in which its replica exchanges data and computes nothing, in all and
   /// waiting for latencies; and the leg to its neighbour in the ring of its innermost group, among
   /// TaskGraph::group_legs; -1 where it exchanges nothing.

@@ -16,6 +16,9 @@ std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from
                                                          const Ends& ends) {
   const Route* route = request_.router.find(ends.from, ends.to);
   check(route != nullptr, "two devices of a plan have no route");
+  // NCCL's channels for a peer: 32 inside a node, 2 where there are several (collective/algorithm.cpp).
+  const std::vector<Device>& devices = request_.router.platform().devices;
+  const int processors = devices[ends.from].node == devices[ends.to].node ? 32 : 2;
   std::pair<TaskId, TaskId> blocks{kNone, kNone};
   const std::int32_t members = add_members({from_device, to_device});
   for (const Leg& leg : route->legs) {
@@ -28,7 +31,8 @@ std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from
                     .members = members,
                     .seconds = latency + Bytes{bytes} / leg.bandwidth,
                     .latency = latency,
-                    .bytes = bytes};
+                    .bytes = bytes,
+                    .processors = processors};
     graph_.legs.push_back(folded(leg, ends.count));
     const TaskId block = add(work, count);
     std::copy(micro_batches.begin(), micro_batches.end(), graph_.micro_batch.begin() + block);

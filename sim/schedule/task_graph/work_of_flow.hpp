@@ -24,7 +24,8 @@ inline Work work_of_flow(TaskKind kind, std::int32_t device, std::int32_t stage,
           .members = members,
           .seconds = latency + Bytes{sent} / flow.leg.bandwidth,
           .latency = latency,
-          .bytes = sent};
+          .bytes = sent,
+          .processors = flow.processors};
 }
 
 } // namespace stagecraft

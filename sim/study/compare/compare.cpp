@@ -257,7 +257,7 @@ void find_changes(StudyMemo& memo, const std::vector<Scenario>& scenarios, const
   bool found = false;
   for (auto at = infeasible.begin(); at != infeasible.end() && (at < first_end || !found); ++at) {
     std::string& change = prepared[*at].run.would_fit;
-    change = is_asked(*at) ? smallest_fitting_change(memo, scenarios[*at]) : "";
+    change = is_asked(*at) ? smallest_fitting_change(memo, scenarios[*at]) : change;
     found = found || !change.empty();
   }
 }

@@ -157,6 +157,15 @@ std::vector<std::string> memory_overflows(const Platform& platform, const TaskGr
   return texts;
 }
 
+std::string memory_that_fits(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {
+  constexpr double kRoundedUp = 1.001; // the text has four digits and must not round below the need
+  Bytes most;
+  for (const Overflow& overflow : find_overflows(platform, graph, metrics)) {
+    most = std::max(most, overflow.excess);
+  }
+  return most.value > 0 ? to_text(kRoundedUp * most) + " more memory per device" : "";
+}
+
 std::vector<std::string> overflows_of_stages(const Platform& platform, const Plan& plan, const TaskGraph& graph,
                                              const Metrics& metrics) {
   const auto stage_of = [&](DeviceId device) {

@@ -49,7 +49,10 @@ Metrics measure_analytic(const Study& study, const TaskGraph& graph);
 
 /// Which devices overflow, at which task and by how much.
 std::vector<std::string> memory_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics);
-/// The same with a line for each stage of the plan: the device that overflows most, and how many others do.
+/// How much more memory on every device would hold the run, as Run::would_fit says it; "" where none overflows.
+std::string memory_that_fits(const Platform& platform, const TaskGraph& graph, const Metrics& metrics);
+/// Which devices overflow, with a line for each stage of the plan: the device that overflows most, and how many others
+/// do.
 std::vector<std::string> overflows_of_stages(const Platform& platform, const Plan& plan, const TaskGraph& graph,
                                              const Metrics& metrics);
 

@@ -135,6 +135,7 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
   const std::vector<std::string> overflows = memory_overflows(study.platform, graph, run.metrics);
   run.why_not = overflows.empty() ? "" : overflows.front();
   run.feasible = overflows.empty();
+  run.would_fit = memory_that_fits(study.platform, graph, run.metrics);
   if (run.feasible) {
     add_loader(graph, run);
     add_rates(study, run);

@@ -265,6 +265,8 @@ struct Training {
   bool pipelined_exchange = false;
   /// The last stage of a pipeline computes the gradients of its last product's weights when it has run all backwards.
   bool deferred_head = false;
+  /// Whether what exchanges slow down follows from a rule on devices whose types state nothing.
+  bool exchanges_slow = false;
   /// Of a backward beside a forward, layer by layer, gradients of weights come behind what ranks that share experts
   /// wait for.
   bool delayed_weights = false;
