@@ -38,7 +38,7 @@ Flows pairs_of(const std::vector<Place>& all, bool inside, const NcclGroup& grou
     return {};
   }
   latency.nccl = slowest_of_all.nccl; // no send of the library waits for another
-  const double size = static_cast<double>(all.size());
+  const auto size = static_cast<double>(all.size());
   return {flow.finish(1 / size, latency, static_cast<double>(steps) / size)};
 }
 

@@ -52,8 +52,8 @@ void TaskGraphBuilder::connect(const StageEdge& edge) {
   const StageCost& receiver = cost_.stages[edge.to];
   if (cost_.fold) {
     for (const auto& [part, count] : cost_.fold->pairs[&edge - cost_.edges.data()]) {
-      const auto from = static_cast<std::size_t>(part.from * sender.tensor_parallel);
-      const auto to = static_cast<std::size_t>(part.to * receiver.tensor_parallel);
+      const std::size_t from = static_cast<std::size_t>(part.from) * sender.tensor_parallel;
+      const std::size_t to = static_cast<std::size_t>(part.to) * receiver.tensor_parallel;
       connect(edge, {from, to, part.bytes, count},
               common_turns(ranks_of(edge.from, from).front(), ranks_of(edge.to, to).front()));
     }

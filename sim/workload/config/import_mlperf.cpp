@@ -177,7 +177,8 @@ private:
     const auto is_in = [](const auto& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
-    for (const auto& [name, variable] : set_.values) {
+    for (const auto& [key, variable] : set_.values) {
+      const std::string& name = key;
       const bool prefixed = std::any_of(kPrefixesWithoutEffect.begin(), kPrefixesWithoutEffect.end(),
                                         [&](std::string_view prefix) { return name.starts_with(prefix); });
       const bool graphs = name == "CUDA_GRAPH_SCOPE" && has_setting("cuda-graph-scope");

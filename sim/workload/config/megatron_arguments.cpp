@@ -312,6 +312,23 @@ const MegatronFlag* find_megatron_flag(std::string_view name) {
 
 std::vector<std::string> megatron_flags() { return names_of(kFlags); }
 
+namespace {
+
+// An argument without effect is not taken for a misspelt one.
+void refuse_misspelt(const std::string& name, const Where& where) {
+  if (is_megatron_name_without_effect(name)) {
+    return;
+  }
+  if (const std::string meant = misspelt_flag(name); !meant.empty()) {
+    throw InputError(where, "unknown argument '--" + excerpt(name) + "'; did you mean '--" + meant + "'?");
+  }
+  if (places_layers(name)) {
+    throw InputError(where, unknown_name("argument", "--" + name, written_flags()));
+  }
+}
+
+} // namespace
+
 MegatronArguments::MegatronArguments(const std::string& text, const std::string& file) : whole_{file, 1, 1} {
   const std::vector<ShellWord> words = Words(text, file).read();
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -324,13 +341,8 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
       remember_variable(words[i]);
     } else if (const MegatronFlag* flag = find_megatron_flag(name)) {
       add(*flag, words, i);
-    } else if (is_megatron_name_without_effect(name)) {
-      others_.insert(name);
-    } else if (const std::string meant = misspelt_flag(name); !meant.empty()) {
-      throw InputError(words[i].where, "unknown argument '--" + excerpt(name) + "'; did you mean '--" + meant + "'?");
-    } else if (places_layers(name)) {
-      throw InputError(words[i].where, unknown_name("argument", "--" + name, written_flags()));
     } else {
+      refuse_misspelt(name, words[i].where);
       others_.insert(name);
     }
   }
