@@ -79,14 +79,16 @@ std::string shipped_name(const TruthRow& row, const fs::path& shipped) {
   const std::vector<std::string> names = shipped_names({.study = {}, .shipped = shipped}, "workloads");
   constexpr int kWords = 3;
   std::vector<std::string> tried;
-  for (const std::string& behind : {letters_of(row.data_set), std::string()}) {
-    if (behind.empty()) {
-      tried.push_back(letters_in(row.model));
-    }
+  const auto try_words = [&](const std::string& behind) {
     for (int words = kWords; words > 0; --words) {
       tried.push_back(letters_of(row.model, words) + behind);
     }
+  };
+  if (!row.data_set.empty()) {
+    try_words(letters_of(row.data_set));
   }
+  tried.push_back(letters_in(row.model));
+  try_words("");
   for (const std::string& letters : tried) {
     const auto found =
         std::find_if(names.begin(), names.end(), [&](const std::string& name) { return letters_of(name) == letters; });

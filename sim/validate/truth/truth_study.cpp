@@ -97,8 +97,10 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
     study.assumed.emplace_back("one replica");
   }
   std::optional<ShippedModel> named = shipped_model(row, shipped);
-  const TrainingSetting setting{
-      .devices = devices, .model = named ? &*named : nullptr, .precisions = device_precisions(row, shipped)};
+  TrainingSetting setting{.devices = devices, .model = named ? &*named : nullptr};
+  if (plain_words(row.precision).empty()) {
+    setting.precisions = device_precisions(row, shipped);
+  }
   const auto parts = {named ? std::variant<StudyPart, Infeasible>(std::move(named->part))
                             : truth_model(row, framework.pads_vocabulary),
                       truth_platform(row, devices, shipped), truth_training(row, framework, setting)};

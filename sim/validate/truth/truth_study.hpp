@@ -85,7 +85,7 @@ std::string attention_stated(const TruthRow& row, const TruthFramework& framewor
 struct TrainingSetting {
   int devices = 1;
   const ShippedModel* model = nullptr; ///< null for a decoder of the row's sizes
-  std::set<std::string> precisions;    ///< that the device type computes in
+  std::set<std::string> precisions{};  ///< that the device type computes in, of a row that states none
 };
 
 /// How the run trained, `training: …` and `compare: …`.
