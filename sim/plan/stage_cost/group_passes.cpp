@@ -190,17 +190,6 @@ Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator,
 
 namespace {
 
-// Seconds in which an operator's result is exchanged before the next one begins.
-Seconds exchanged_after(const RankShare& part, const AxisGroups& groups, double share) {
-  Seconds sum;
-  for (const Exchange& one : part.forward) {
-    sum += one.when == Exchange::When::after
-               ? seconds_of(collective_on(one.kind, groups.along(one.axis), one.bytes * share))
-               : Seconds{0};
-  }
-  return sum;
-}
-
 Seconds sum_of(const std::vector<Seconds>& times) { return std::accumulate(times.begin(), times.end(), Seconds{0}); }
 
 // What kernels of these times leave idle of the slowest of the types: the others only leave more.
@@ -218,41 +207,48 @@ RestOfPasses kernels_at_rest(const Problem& problem, const Stage& stage, const T
   return least;
 }
 
-// Passes take no less than the host that launches their kernels lets them; where it is late, the device rests. Returns
-// by how much it has launched a backward before the device has computed it.
+// Exchanges that are begun for an operator: one that goes round is begun once for each of the other ranks.
+int begun(const std::vector<Exchange>& exchanges, const AxisGroups& groups) {
+  int count = 0;
+  for (const Exchange& one : exchanges) {
+    count += one.when == Exchange::When::round ? groups.along(one.axis).ranks - 1 : 1;
+  }
+  return count;
+}
+
+// Passes take no less than the host that launches their kernels and exchanges lets them; where it is late, the device
+// rests. `passes` are those of a host that never is. Returns by how much it has launched a backward before the device
+// has computed it.
 Seconds bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split,
-                      const std::vector<int>& types, const AxisGroups& groups, double share,
+                      const std::vector<int>& types, const AxisGroups& groups, const GroupPasses& passes,
                       std::vector<OperatorTime>& times, RestOfPasses& rest) {
-  if (problem.training.launches.each.value == 0) {
-    return {};
-  }
-  const bool waits = std::any_of(stage.operators.begin(), stage.operators.end(),
-                                 [&](OperatorId op) { return problem.model.operators[op].counted_by_host; });
-  std::vector<Shard> shards;
-  std::vector<Seconds> forward, exchanges; // exchanges: only a host that waits lets them tell
-  Seconds backward;                        // computing
-  for (std::size_t at = 0; at < times.size(); ++at) {
-    shards.push_back(split.operators[at].shard);
-    if (waits) {
-      exchanges.push_back(exchanged_after(split.operators[at], groups, share));
-    }
-    forward.push_back(times[at].forward);
-    backward += times[at].backward_input + times[at].backward_weight;
-  }
   double host_speed = kInfinity; // of the slowest
   for (const int type : types) {
     host_speed = std::min(host_speed, problem.platform.types[type].host_speed);
   }
+  std::vector<Shard> shards;
+  std::vector<Seconds> forward;
+  std::vector<OperatorExchanges> exchanges;
+  Seconds backward, launching; // launching: exchanges of the backward
+  for (std::size_t at = 0; at < times.size(); ++at) {
+    const RankShare& part = split.operators[at];
+    shards.push_back(part.shard);
+    forward.push_back(times[at].forward);
+    exchanges.push_back({passes.of_operators.forward[at] - times[at].forward, begun(part.forward, groups)});
+    backward += times[at].backward_input + times[at].backward_weight;
+    launching += exchange_launch(problem, stage.operators[at], host_speed) * begun(part.backward, groups);
+  }
   const Seconds alone = sum_of(forward);
   forward = forward_beside_host(problem, stage.operators, shards, forward, exchanges, host_speed);
-  const Seconds launching = launches_of(problem, stage.operators, shards, host_speed).backward();
-  const double of_backward = backward.value > 0 ? std::max(1.0, launching / backward) : 1;
+  launching += launches_of(problem, stage.operators, shards, host_speed).backward();
+  const Seconds exchanging = passes.backward.exchanged.all;
+  const double longer = longer_beside_host(launching, backward, exchanging);
   for (std::size_t at = 0; at < times.size(); ++at) {
-    times[at] = {forward[at], times[at].backward_input * of_backward, times[at].backward_weight * of_backward};
+    times[at] = {forward[at], times[at].backward_input * longer, times[at].backward_weight * longer};
   }
   rest.forward += sum_of(forward) - alone;
-  rest.backward += backward * (of_backward - 1);
-  return std::max(Seconds{0}, backward - launching);
+  rest.backward += backward * (longer - 1);
+  return std::max(Seconds{0}, backward + exchanging - launching);
 }
 
 std::vector<Exchange> without_weight(std::vector<Exchange> exchanges) {
@@ -286,32 +282,10 @@ void cut_into_pieces(const RankShare& part, OperatorId op, int count, SlowestTim
   }
 }
 
-} // namespace
-
-GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,
-                         const std::vector<int>& types, const AxisGroups& groups, double share,
-                         const std::vector<double>& loads) {
-  SlowestTimes slowest(problem, types, share);
-  const int count = groups.along(Axis::tensor).ranks;
-  SlowestTimes pieces(problem, types, share / count);
-  std::vector<OperatorTime> times;
-  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
-    times.push_back(slowest.of(stage.operators[at], split.operators[at].shard));
-    cut_into_pieces(split.operators[at], stage.operators[at], count, pieces, times.back());
-    if (!loads.empty() && loads[at] != 1) {
-      OperatorTime& time = times.back();
-      time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
-    }
-  }
+// What operators of these times and the exchanges between them make of each pass.
+GroupPasses write_passes(const Stage& stage, const TensorSplit& split, const AxisGroups& groups, double share,
+                         const std::vector<OperatorTime>& times) {
   GroupPasses passes;
-  RestOfPasses rest = kernels_at_rest(problem, stage, split, types, share, times);
-  passes.ahead = bound_by_host(problem, stage, split, types, groups, share, times, rest);
-  Seconds computed_forward, computed_backward;
-  for (const OperatorTime& time : times) {
-    computed_forward += time.forward;
-    computed_backward += time.backward_input + time.backward_weight;
-  }
-  passes.rest = parts_of(rest, computed_forward, computed_backward);
   const Group& group = groups.along(Axis::tensor);
   PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);
   OperatorSeconds& of = passes.of_operators;
@@ -353,6 +327,49 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
   passes.terms = terms.take();
   passes.backward = backward.take();
   passes.backward_input = input.take();
+  return passes;
+}
+
+// What each operator of the stage takes of the slowest of the types, with the pieces that its products are cut into and
+// what falls to the replica of it.
+std::vector<OperatorTime> slowest_times(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                                        const std::vector<int>& types, const AxisGroups& groups, double share,
+                                        const std::vector<double>& loads) {
+  SlowestTimes slowest(problem, types, share);
+  const int count = groups.along(Axis::tensor).ranks;
+  SlowestTimes pieces(problem, types, share / count);
+  std::vector<OperatorTime> times;
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    times.push_back(slowest.of(stage.operators[at], split.operators[at].shard));
+    cut_into_pieces(split.operators[at], stage.operators[at], count, pieces, times.back());
+    if (!loads.empty() && loads[at] != 1) {
+      OperatorTime& time = times.back();
+      time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
+    }
+  }
+  return times;
+}
+
+} // namespace
+
+GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                         const std::vector<int>& types, const AxisGroups& groups, double share,
+                         const std::vector<double>& loads) {
+  std::vector<OperatorTime> times = slowest_times(problem, stage, split, types, groups, share, loads);
+  RestOfPasses rest = kernels_at_rest(problem, stage, split, types, share, times);
+  GroupPasses passes = write_passes(stage, split, groups, share, times);
+  Seconds ahead;
+  if (problem.training.launches.each.value > 0) {
+    ahead = bound_by_host(problem, stage, split, types, groups, passes, times, rest);
+    passes = write_passes(stage, split, groups, share, times);
+  }
+  Seconds computed_forward, computed_backward;
+  for (const OperatorTime& time : times) {
+    computed_forward += time.forward;
+    computed_backward += time.backward_input + time.backward_weight;
+  }
+  passes.rest = parts_of(rest, computed_forward, computed_backward);
+  passes.ahead = ahead;
   return passes;
 }
 

@@ -43,6 +43,8 @@ double trained_tensors(const Operator& what) {
       all.begin(), all.end(), [](const ParameterSignature& one) { return one.trained && one.tied_to < 0; }));
 }
 
+Seconds sum_of(std::span<const Seconds> times) { return std::accumulate(times.begin(), times.end(), Seconds{0}); }
+
 Shard shard_at(std::span<const Shard> shards, std::size_t at) { return shards.empty() ? Shard{} : shards[at]; }
 
 } // namespace
@@ -53,6 +55,15 @@ double slowest_host(const Platform& platform, std::span<const DeviceId> devices)
     slowest = std::min(slowest, platform.type_of(device).host_speed);
   }
   return slowest;
+}
+
+Seconds exchange_launch(const Problem& problem, OperatorId op, double host_speed) {
+  const HostLaunches& host = problem.training.launches;
+  return problem.model.operators[op].captured ? Seconds{0} : host.each * (host.kernels / host_speed);
+}
+
+double longer_beside_host(Seconds launching, Seconds computing, Seconds exchanging) {
+  return computing.value > 0 && launching > computing + exchanging ? (launching - exchanging) / computing : 1;
 }
 
 PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators, std::span<const Shard> shards,
@@ -82,32 +93,37 @@ Seconds step_launches(const Problem& problem, std::span<const OperatorId> operat
 
 std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,
                                          std::span<const Shard> shards, std::span<const Seconds> alone,
-                                         std::span<const Seconds> exchanges, double host_speed) {
+                                         std::span<const OperatorExchanges> exchanges, double host_speed) {
   std::vector<Seconds> taken(alone.begin(), alone.end());
   const HostLaunches& host = problem.training.launches;
   const std::vector<Operator>& all = problem.model.operators;
   if (host.each.value == 0) {
     return taken;
   }
+  std::vector<Seconds> launching, exchanging; // [operator]
+  for (std::size_t at = 0; at < operators.size(); ++at) {
+    const OperatorExchanges after = exchanges.empty() ? OperatorExchanges{} : exchanges[at];
+    launching.push_back(launches_of(all[operators[at]], host, shard_at(shards, at), host_speed).forward +
+                        exchange_launch(problem, operators[at], host_speed) * after.count);
+    exchanging.push_back(after.seconds);
+  }
   if (std::none_of(operators.begin(), operators.end(), [&](OperatorId op) { return all[op].counted_by_host; })) {
-    const Seconds computing = std::accumulate(alone.begin(), alone.end(), Seconds{0});
-    const Seconds launching = launches_of(problem, operators, shards, host_speed).forward;
+    const double longer = longer_beside_host(sum_of(launching), sum_of(alone), sum_of(exchanging));
     for (Seconds& time : taken) {
-      time = computing.value > 0 && launching > computing ? time * (launching / computing) : time;
+      time = time * longer;
     }
     return taken;
   }
   Seconds launched, computed; // until when
   for (std::size_t at = 0; at < operators.size(); ++at) {
-    const Operator& what = all[operators[at]];
     const Seconds before = computed;
-    launched += launches_of(what, host, shard_at(shards, at), host_speed).forward;
+    launched += launching[at];
     computed = std::max(computed, launched) + alone[at];
     taken[at] = computed - before;
-    if (what.counted_by_host) {
+    if (all[operators[at]].counted_by_host) {
       launched = computed;
     }
-    computed += exchanges.empty() ? Seconds{0} : exchanges[at];
+    computed += exchanging[at];
   }
   return taken;
 }

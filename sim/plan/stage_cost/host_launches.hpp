@@ -30,8 +30,17 @@ inline AtRest parts_of(const RestOfPasses& rest, Seconds forward, Seconds backwa
   return {.forward = part(rest.forward, forward), .backward = part(rest.backward, backward)};
 }
 
+/// What the groups exchange for an operator of a pass before the next one begins.
+struct OperatorExchanges {
+  Seconds seconds; ///< in which the device computes nothing and the host launches on
+  int count = 0;   ///< each of which the host launches, as it does a kernel
+};
+
 /// The lowest host speed of some devices.
 double slowest_host(const Platform& platform, std::span<const DeviceId> devices);
+
+/// Of an exchange of this operator.
+Seconds exchange_launch(const Problem& problem, OperatorId op, double host_speed);
 
 /// Of operators of the model. `shards`: what a rank has of each; empty: all of each. `host_speed`: the device type's.
 PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators,
@@ -41,12 +50,15 @@ PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> ope
 /// training has it fused.
 Seconds step_launches(const Problem& problem, std::span<const OperatorId> operators, double host_speed = 1);
 
+/// By how much a pass computes longer whose host launches on while it computes and exchanges data.
+double longer_beside_host(Seconds launching, Seconds computing, Seconds exchanging);
+
 /// What each of the operators, in order, takes of a forward, of which the host is a part; `alone` is what its kernels
-/// take, `exchanges` what follows each of them before the next one begins (empty: nothing), in which the host launches
-/// on. The host runs ahead of the device, except where it waits for the counts of a mixture
-/// (Operator::counted_by_host). Without such an operator all are stretched alike where launching takes longer.
+/// take, `exchanges` what follows each of them (empty: nothing). The host runs ahead of the device, except where it
+/// waits for the counts of a mixture (Operator::counted_by_host). Without such an operator all are stretched alike
+/// where launching takes longer than they and the exchanges do.
 std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,
                                          std::span<const Shard> shards, std::span<const Seconds> alone,
-                                         std::span<const Seconds> exchanges = {}, double host_speed = 1);
+                                         std::span<const OperatorExchanges> exchanges = {}, double host_speed = 1);
 
 } // namespace stagecraft
