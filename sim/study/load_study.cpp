@@ -18,6 +18,7 @@
 #include "sim/study/take_config.hpp"
 #include "sim/study/unique_name.hpp"
 #include "sim/workload/blocks.hpp"
+#include "sim/workload/fused_norms.hpp"
 #include "sim/workload/layer/layers.hpp"
 #include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/captured_modules.hpp"
@@ -490,11 +491,13 @@ std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> m
   const bool loss = training.loss != &kLosses.front();
   const bool launched = training.launches.each.value > 0;
   const bool layout = training.image_layout != &kImageLayouts.front();
-  if (!frozen && !training.fp8->products && !named && !loss && !launched && !layout) {
+  const bool norms = training.fused_norms && !training.image_layout->transposes;
+  if (!frozen && !training.fp8->products && !named && !loss && !launched && !layout && !norms) {
     return model;
   }
   ModelGraph copy = named ? with_attention(*model, *training.attention) : *model;
   copy = with_image_layout(std::move(copy), *training.image_layout, training.precision);
+  copy = norms ? with_fused_norms(std::move(copy)) : std::move(copy);
   copy = with_loss(std::move(copy), *training.loss, row_of(training.precision).bytes);
   for (Operator& op : copy.operators) {
     op.resident_bytes += op.frozen * row_of(training.precision).bytes;

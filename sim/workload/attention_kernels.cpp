@@ -14,13 +14,15 @@ bool is_plain(const Operator& op) {
          op.forward.calls.front().op == KernelOp::attention;
 }
 
-// An attention of one sample as the kernels of before 2022.
+// An attention of one sample as the kernels of before 2022. Eager, scores are scaled and masked by a kernel each, of
+// which the sum with a mask has no gradient; queries, keys, values and the result, which heads interleave, are copied
+// so that batched products can read them, and so are their gradients.
 class SeparateAttention {
 public:
-  SeparateAttention(const Operator& op, bool drops)
+  SeparateAttention(const Operator& op, bool drops, bool eager)
       : batch_(op.forward.calls.front().shape[0]), length_(op.forward.calls.front().shape[1]),
         heads_(op.forward.calls.front().shape[2]), width_(op.forward.calls.front().shape[4]),
-        pairs_(batch_ * heads_ * length_ * length_), drops_(drops) {}
+        pairs_(batch_ * heads_ * length_ * length_), drops_(drops), eager_(eager) {}
 
   Pass forward() const {
     constexpr int kProducts = 2;
@@ -33,6 +35,7 @@ public:
       pass.calls.push_back(over_pairs(KernelOp::dropout));
     }
     pass.calls.push_back(product(width_, length_));
+    add_copies(pass, kScaleAndMask);
     return pass;
   }
 
@@ -49,6 +52,7 @@ public:
     }
     pass.calls.insert(pass.calls.end(),
                       {over_pairs(KernelOp::softmax), product(width_, length_), product(width_, length_)});
+    add_copies(pass, kScale);
     return pass;
   }
 
@@ -56,6 +60,20 @@ public:
   double kept() const { return pairs_ * (drops_ ? 2 + kMask : 1); }
 
 private:
+  static constexpr int kScale = 1, kScaleAndMask = 2;
+
+  // What an eager pass reads and writes besides: the scores so many times, and what heads hold.
+  void add_copies(Pass& pass, int of_scores) const {
+    if (!eager_) {
+      return;
+    }
+    constexpr int kOfHeads = 4; // queries, keys, values, the result
+    pass.moved_elements += 2 * (of_scores * pairs_ + kOfHeads * rows());
+    pass.kernels += of_scores + kOfHeads;
+    pass.calls.insert(pass.calls.end(), static_cast<std::size_t>(of_scores), over_pairs(KernelOp::copy));
+    pass.calls.insert(pass.calls.end(), kOfHeads, {KernelOp::copy, {batch_ * heads_ * length_, width_}, 0});
+  }
+
   double rows() const { return batch_ * length_ * heads_ * width_; }
   Flops product_flops() const { return Flops{2 * pairs_ * width_}; }
   double softmax_flops() const { return 5 * pairs_; }
@@ -65,7 +83,7 @@ private:
   KernelCall over_pairs(KernelOp op) const { return {op, {batch_ * heads_ * length_, length_}, 0}; }
 
   double batch_, length_, heads_, width_, pairs_;
-  bool drops_;
+  bool drops_, eager_;
 };
 
 } // namespace
@@ -79,7 +97,7 @@ ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
       continue;
     }
     if (row.separate) {
-      const SeparateAttention kernels(op, drops);
+      const SeparateAttention kernels(op, drops, row.eager);
       const double stash = op.stash_elements;
       op.stash_elements += kernels.kept();
       for (KeptInput& kept : op.kept_inputs) {

@@ -13,6 +13,7 @@ struct AttentionRow {
   std::string_view name, help;
   std::string_view variant = {}; ///< of the device's fits; "": theirs without one
   bool separate = false;         ///< products, softmax and dropout are kernels of their own
+  bool eager = false;            ///< so are the scaling and the mask of scores, and copies of what heads hold
 };
 inline constexpr std::array kAttentions = {
     AttentionRow{"fused", "one kernel, as the device's fits or its roofline have it"},
@@ -21,11 +22,15 @@ inline constexpr std::array kAttentions = {
     AttentionRow{"flash-2", "FlashAttention 2 (Dao 2023), where the device has fits of it", "flash-2"},
     AttentionRow{
         "separate", "a product, a softmax with its mask, dropout if the model has any, and a product", {}, true},
+    AttentionRow{
+        "eager", "the same with kernels that scale scores, mask them and copy heads, as in PyTorch", {}, true, true},
 };
 
 /// The model with the kernels of attention that the row names. Separate ones read and write the scores of all pairs of
 /// a query and a key, also of those that a mask hides, and keep them for backward: 5 a s^2 b bytes in 16 bits
-/// (Korthikanti et al. 2023, section 4.1). Attention with a window, documents, sinks or latent keys stays fused.
+/// (Korthikanti et al. 2023, section 4.1). Eager ones are those of a module written in PyTorch, as BERT's in NVIDIA's
+/// examples and Hugging Face's models before 2024 (docs/model.md, "Attention of several kernels"). Attention with a
+/// window, documents, sinks or latent keys stays fused.
 ModelGraph with_attention(ModelGraph model, const AttentionRow& row);
 
 /// Whether a model has attention, or a state space in its place: as a kernel of its own, or as separate kernels, which

@@ -25,7 +25,7 @@ struct Launched : World {
     return toy;
   }
 
-  std::vector<double> forward(std::vector<Seconds> exchanges = {}) const {
+  std::vector<double> forward(std::vector<OperatorExchanges> exchanges = {}) const {
     const std::vector<OperatorId> all = {0, 1, 2};
     const std::vector<Seconds> alone = {Seconds{1}, Seconds{1}, Seconds{2}};
     std::vector<double> taken;
@@ -39,7 +39,16 @@ struct Launched : World {
 TEST_CASE("a host that runs ahead stretches a forward as a whole", "[plan][host]") {
   const Launched world;
   CHECK(world.forward() == std::vector<double>{1.5, 1.5, 3}); // 6 s of launches, 4 s of kernels
-  CHECK(world.forward({Seconds{0}, Seconds{5}, Seconds{0}}) == std::vector<double>{1.5, 1.5, 3});
+}
+
+// While the second's result is exchanged the host launches on: of 6 s that it takes, 1 s passes so, and the kernels are
+// stretched to the other 5; an exchange of 5 s leaves nothing to wait for. Each that is begun takes 2 s to launch.
+TEST_CASE("a host launches while a group exchanges data", "[plan][host]") {
+  const Launched world;
+  CHECK(world.forward({{}, {Seconds{1}}, {}}) == std::vector<double>{1.25, 1.25, 2.5});
+  CHECK(world.forward({{}, {Seconds{5}}, {}}) == std::vector<double>{1, 1, 2});
+  CHECK(world.forward({{}, {Seconds{1}, 1}, {}}) == std::vector<double>{1.75, 1.75, 3.5}); // 6 + 2 - 1
+  CHECK(longer_beside_host(Seconds{6}, Seconds{0}, Seconds{1}) == 1);                      // nothing to stretch
 }
 
 // Half as fast, it takes 12 s to launch, and each tensor's step twice as long.
@@ -65,8 +74,8 @@ TEST_CASE("a host that waits for counts launches what follows late", "[plan][hos
   world.model.operators[1].counted_by_host = true;
   CHECK(world.forward() == std::vector<double>{3, 2, 4});
   // While the second's result is exchanged, from 5 on, the host launches on.
-  CHECK(world.forward({Seconds{0}, Seconds{1}, Seconds{0}}) == std::vector<double>{3, 2, 3});
-  CHECK(world.forward({Seconds{0}, Seconds{5}, Seconds{0}}) == std::vector<double>{3, 2, 2});
+  CHECK(world.forward({{}, {Seconds{1}}, {}}) == std::vector<double>{3, 2, 3});
+  CHECK(world.forward({{}, {Seconds{5}}, {}}) == std::vector<double>{3, 2, 2});
 }
 
 TEST_CASE("captured kernels cost the host nothing", "[plan][host]") {

@@ -37,11 +37,14 @@ constexpr std::array kFrameworks = {
                    {"zeus", "languagemodeling/transformer-xl"},
                    false,
                    true},
+    TruthFramework{"mxnet", "MXNet", {"mxnet"}, false, true},
+    TruthFramework{"nvidia-examples", "NVIDIA's examples in PyTorch", {"deeplearningexamples"}, false, true},
     TruthFramework{"transformers", "Hugging Face Transformers", {"hugging face transformers", "transformers trainer"}},
     TruthFramework{"pytorch-compiled", "PyTorch, compiled"},
+    TruthFramework{"pytorch-autocast", "PyTorch in 16 bits, one operator after another"},
     TruthFramework{"pytorch",
                    "PyTorch, one operator after another",
-                   {"neusight", "deeplearningexamples", "torchgpipe"},
+                   {"neusight", "torchgpipe"},
                    false,
                    true},
 };
@@ -96,6 +99,12 @@ const TruthFramework& megatron_of(int year) {
                                              : "megatron-lm-2022");
 }
 
+bool in_16_bits(const TruthRow& row) {
+  const std::string precision = plain_words(row.precision);
+  return std::ranges::any_of(std::array{"16", "amp", "mixed"},
+                             [&](std::string_view word) { return precision.find(word) != std::string::npos; });
+}
+
 // Of a run that names no framework.
 const TruthFramework& usual_framework(const TruthRow& row) {
   const bool compiled = row.mentions("torch.compile");
@@ -107,7 +116,7 @@ const TruthFramework& usual_framework(const TruthRow& row) {
   if (degrees.tensor > 1 || degrees.pipeline > 1 || degrees.context > 1 || degrees.expert > 1) {
     return megatron_of(year_of(row));
   }
-  return named(compiled ? "pytorch-compiled" : "pytorch");
+  return named(compiled ? "pytorch-compiled" : in_16_bits(row) ? "pytorch-autocast" : "pytorch");
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "sim/base/divisors.hpp"
+#include "sim/validate/truth/asked_rows.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/workload/import/decoder.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 // Megatron-LM's GPT (Shoeybi et al. 2019), as GPT-2 and GPT-3 are.
 void shape_gpt(Decoder& d) {
   d.norm = "layer_norm";
-  d.activation = "gelu";
+  d.activation = "gelu_tanh";
   d.gated = false;
   d.qkv_bias = d.projection_bias = d.mlp_bias = true;
   d.positions = d.sequence;
@@ -245,6 +246,9 @@ Decoder decoder_of(const TruthRow& row, const ModelFamily& family) {
   d.experts = {.count = sizes.experts, .top = sizes.experts_active, .intermediate = sizes.expert_hidden};
   d.predicts_further = predicts_further(row);
   family.shape(d);
+  if (timed_parts(row) == TimedParts::forward) { // nothing is dropped where nothing is trained
+    d.dropout = d.embedding_dropout = false;
+  }
   return d;
 }
 

@@ -384,6 +384,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.attention = &map.choice("attention", kAttentions, training.attention->name);
   training.loss = &map.choice("loss", kLosses, training.loss->name);
   training.image_layout = &map.choice("image_layout", kImageLayouts, training.image_layout->name);
+  training.fused_norms = map.boolean("fused_norms", false);
   training.framework = map.text("framework", "");
   training.blocking_sends = map.choice("blocking_sends", kBlockingSends, "false").sends;
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);

@@ -248,6 +248,7 @@ struct Training {
   const AttentionRow* attention = &kAttentions[0]; ///< which kernels compute attention
   const LossRow* loss = &kLosses[0];               ///< how the loss over words is computed
   const ImageLayoutRow* image_layout = &kImageLayouts[0];
+  bool fused_norms = false; ///< batch norms of images with channels last do the sum and activation behind them
   BlockingSends blocking_sends = BlockingSends::never;
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another
   /// Replicas reduce a bucket of gradients of this size as soon as the last backward pass has filled it, as
