@@ -2,6 +2,7 @@
 #include "sim/validate/truth/asked_rows.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "sim/validate/truth/open_cells.hpp"
@@ -103,6 +104,46 @@ AskedRows ask_rows(std::vector<TruthRow> rows, const fs::path& shipped) {
     asked.rows.push_back(ask_row(std::move(row), shipped, number_of));
   }
   return asked;
+}
+
+void recompute_to_fit(AskedRows& asked, std::vector<TruthPrediction>& predictions, const ValidateOptions& options) {
+  struct Choice {
+    AskedRow* row;
+    std::size_t study; // among the new ones
+  };
+  std::vector<Choice> choices;
+  std::vector<std::string> studies;
+  StudyNumbers number_of(studies);
+  const auto lacking = [](const TruthPrediction& prediction) {
+    const auto* run = std::get_if<PredictedRun>(&prediction);
+    return run == nullptr ? std::numeric_limits<double>::infinity() : run->lacking;
+  };
+  for (AskedRow& one : asked.rows) {
+    const auto* own = std::get_if<std::size_t>(&one.study);
+    if (own == nullptr || one.row.known->kind == FigureKind::verdict || !recompute_stated(one.row).empty() ||
+        lacking(predictions[*own]) <= 0) {
+      continue;
+    }
+    TruthRow again = one.row;
+    again.recompute = "full";
+    if (auto study = truth_study(again, options.shipped); std::holds_alternative<TruthStudy>(study)) {
+      choices.push_back({&one, number_of(std::get<TruthStudy>(study).text)});
+    }
+  }
+  const std::vector<TruthPrediction> more = predict_studies(studies, options);
+  const std::size_t before = asked.studies.size();
+  for (const Choice& choice : choices) {
+    AskedRow& row = *choice.row;
+    const double lacked = lacking(predictions[std::get<std::size_t>(row.study)]);
+    if (lacking(more[choice.study]) < lacked) {
+      row.study = before + choice.study;
+      row.chosen_to_fit = true;
+      std::replace(row.assumed.begin(), row.assumed.end(), std::string(kNothingRecomputed),
+                   "blocks are recomputed, without which a device lacks " + to_text(Bytes{lacked}));
+    }
+  }
+  asked.studies.insert(asked.studies.end(), studies.begin(), studies.end());
+  predictions.insert(predictions.end(), more.begin(), more.end());
 }
 
 TimedParts timed_parts(const TruthRow& row) {

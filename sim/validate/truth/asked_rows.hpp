@@ -23,6 +23,7 @@ struct AskedRow {
   std::vector<std::size_t> others = {};        ///< studies of other choices that its source leaves open
   std::optional<std::size_t> base = {};        ///< the study whose figure the row's is a part of
   std::optional<TrainingLength> training = {}; ///< of a row that measured a whole one
+  bool chosen_to_fit = false;                  ///< its study recomputes what it does, that it may fit
 };
 
 /// Each study once, and which one each row asks for.
@@ -31,6 +32,10 @@ struct AskedRows {
   std::vector<std::string> studies;
 };
 AskedRows ask_rows(std::vector<TruthRow> rows, const std::filesystem::path& shipped);
+
+/// Gives each run of which nothing says what it recomputes, and that a device lacks memory for, the study in which its
+/// blocks run again, where this takes less: it ran. Adds these studies, and their predictions.
+void recompute_to_fit(AskedRows& asked, std::vector<TruthPrediction>& predictions, const ValidateOptions& options);
 
 /// What the row's note says that its time is of.
 TimedParts timed_parts(const TruthRow& row);

@@ -42,11 +42,7 @@ constexpr std::array kFrameworks = {
     TruthFramework{"transformers", "Hugging Face Transformers", {"hugging face transformers", "transformers trainer"}},
     TruthFramework{"pytorch-compiled", "PyTorch, compiled"},
     TruthFramework{"pytorch-autocast", "PyTorch in 16 bits, one operator after another"},
-    TruthFramework{"pytorch",
-                   "PyTorch, one operator after another",
-                   {"neusight", "torchgpipe"},
-                   false,
-                   true},
+    TruthFramework{"pytorch", "PyTorch, one operator after another", {"neusight", "torchgpipe"}, false, true},
 };
 
 const TruthFramework& named(std::string_view name) {

@@ -81,6 +81,11 @@ bool names_framework(const TruthRow& row);
 /// The kernels of attention that the row's words say where the framework's are older, as a study has them; "": none.
 std::string attention_stated(const TruthRow& row, const TruthFramework& framework);
 
+/// What is assumed of a row that says nothing of recompute.
+inline constexpr std::string_view kNothingRecomputed = "nothing is recomputed";
+/// What the row, or else the flags beside its table, says of recompute, as plain_words(); "": nothing.
+std::string recompute_stated(const TruthRow& row);
+
 /// What a run's training depends on beside its own cells.
 struct TrainingSetting {
   int devices = 1;

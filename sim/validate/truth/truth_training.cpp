@@ -227,12 +227,9 @@ private:
   }
 
   std::string write_recompute() {
-    std::string words = plain_words(row_.recompute);
-    if (words.empty() || words == "unknown") {
-      words = plain_words(row_.flag("recompute"));
-    }
+    const std::string words = recompute_stated(row_);
     if (words.empty()) {
-      assume("nothing is recomputed");
+      assume(std::string(kNothingRecomputed));
     } else if (is_torchgpipe() && says_blocks(words)) { // what a partition is given is kept, whatever its layers
       const bool but_last = has(words, "except last") || has(words, "except_last");
       line("  recompute: {what: full, except_last: " + std::string(but_last ? "true" : "false") + "}");
@@ -508,6 +505,11 @@ private:
 };
 
 } // namespace
+
+std::string recompute_stated(const TruthRow& row) {
+  const std::string words = plain_words(row.recompute);
+  return words.empty() || words == "unknown" ? plain_words(row.flag("recompute")) : words;
+}
 
 std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const TruthFramework& framework,
                                                    const TrainingSetting& setting) {

@@ -253,7 +253,7 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
     const auto& run = std::get<PredictedRun>(predictions[study]);
     const FigureKind kind = one.row.known->kind;
     const bool is_verdict = kind == FigureKind::verdict;
-    if (tells_whether_it_fits(one.row) && !judged.contains(study)) {
+    if (tells_whether_it_fits(one.row) && !one.chosen_to_fit && !judged.contains(study)) {
       if (!leaves_memory_open(one.row, shipped)) {
         judged.insert(study);
         const bool fitted = !is_verdict || one.row.value == 0;
@@ -297,11 +297,12 @@ Validation validate_truth(const fs::path& path, const ValidateOptions& options) 
       }
     }
   }
-  const AskedRows asked = ask_rows(std::move(rows), options.shipped);
+  AskedRows asked = ask_rows(std::move(rows), options.shipped);
+  std::vector<TruthPrediction> predictions = predict_studies(asked.studies, options);
+  recompute_to_fit(asked, predictions, options);
   if (!options.studies.empty()) {
     write_studies(asked, options.studies);
   }
-  const std::vector<TruthPrediction> predictions = predict_studies(asked.studies, options);
   const ScoredRows scored = score_rows(asked, predictions, options.shipped, highest, validation);
   const bool without_recipes = std::any_of(options.settings.begin(), options.settings.end(), [](const Setting& one) {
     return one.key == "training.framework" && one.value == kNoFramework;
