@@ -115,8 +115,8 @@ std::string read_note(const MegatronArguments& arguments, const Degrees& mesh) {
     note = "; the sizes of batch and micro-batch are not taken over";
   }
   const std::vector<std::string> unheeded = arguments.unheeded();
-  const bool shards = std::find(unheeded.begin(), unheeded.end(), "use-distributed-optimizer") != unheeded.end();
-  return note + (unheeded.empty() ? "" : "; not taken over: --" + join(unheeded, ", --")) +
+  const bool shards = std::find(unheeded.begin(), unheeded.end(), "--use-distributed-optimizer") != unheeded.end();
+  return note + (unheeded.empty() ? "" : "; not taken over: " + join(unheeded)) +
          (shards ? "; training.parallel.zero: 1 says what --use-distributed-optimizer does" : "");
 }
 

@@ -73,6 +73,16 @@ std::vector<Unknown> unknown_keys() {
     const std::string key = argument == "--frob_nicate" ? "frob-nicate" : "frobnicate";
     all.push_back({"megatron", "train.sh", kMegatron + argument + "\n", key});
   }
+  // Names of Megatron-Core's fields and of NCCL's groups that no argument has, and a letter that none begins with.
+  for (const std::string name : {"tp", "pp", "cp", "ep", "dp", "fp4", "bucket-size", "Frobnicate"}) {
+    all.push_back({"megatron", "train.sh", kMegatron + "--" + name + " 8\n", "--" + name});
+  }
+  all.push_back({"megatron", "train.sh", kMegatron + "--gtp-weight-remat-size 2\n", "--gtp-weight-remat-size"});
+  all.push_back({"megatron", "train.sh", kMegatron + "--num-layers-in-first-pipeline-stage 5\n",
+                 "--num-layers-in-first-pipeline-stage"});
+  all.push_back({"megatron-bridge", "b.yaml",
+                 kBridge + "model: {pipeline_model_parallel_size: 2, microbatch_group_size_per_vp_stage: 4}\n",
+                 "microbatch_group_size_per_vp_stage"});
   for (const std::string section : {"model", "train", "ddp", "optimizer", "logger", "dataset", "checkpoint",
                                     "scheduler", "rng", "tokenizer", "validation", "comm_overlap", "made_up"}) {
     all.push_back({"megatron-bridge", "b.yaml", kBridge + section + ": {frobnicate: 3}\n", "frobnicate"});
