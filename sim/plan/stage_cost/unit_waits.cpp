@@ -202,7 +202,7 @@ public:
       }
       seconds.dequantize = kernels.after_gather;
     }
-    if (apart_ > 1 && unit.expert_weights.value > 0) { // after those of all
+    if (unit.expert_weights.value > 0) { // after those of all, be it among the same ranks
       seconds.gather += gather_experts_.of(unit.expert_weights * unit.gathered.experts);
       seconds.reduce +=
           reduce_experts_.of(unit.expert_gradients) + over_groups(unit.expert_gradients, of_same_experts());
