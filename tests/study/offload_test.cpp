@@ -303,8 +303,9 @@ TEST_CASE("a second copy of weights takes its part of memory", "[study][offload]
 // The closed form that planners add up follows the rules of the replay.
 TEST_CASE("the estimate of what is quantized or left to hosts is its replay", "[study][offload][zero++]") {
   for (const std::string parallel :
-       {", zero: 1", ", zero: 1, shard: 2", ", zero: 3", ", zero: 3, quantized_weights: int8",
-        ", zero: 3, hpz_partition_size: 2", ", zero: 3, quantized_gradients: true",
+       {", zero: 1", ", zero: 1, shard: 2", ", zero: 2, shard: 2", ", zero: 3, shard: 2", ", zero: 3",
+        ", zero: 3, quantized_weights: int8", ", zero: 3, hpz_partition_size: 2",
+        ", zero: 3, quantized_gradients: true",
         ", zero: 3, quantized_weights: int8, hpz_partition_size: 2, quantized_gradients: true"}) {
     const bool weights = parallel.find("3") != std::string::npos;
     for (const std::string& offload : {std::string(), std::string("optimizer: 1"), std::string("activations: 2"),
@@ -322,8 +323,9 @@ TEST_CASE("the estimate of what is quantized or left to hosts is its replay", "[
 
 // Experts that lie within a tensor group are the same on all replicas, and theirs is still a collective of its own.
 TEST_CASE("the estimate of experts' collectives is their replay", "[study][offload][experts]") {
-  for (const std::string layout : {"data: 4, expert: 2", "tensor: 2, sequence: true, data: 2, expert: 2",
-                                   "tensor: 2, data: 2, expert: 2, expert_tensor: 2"}) {
+  for (const std::string layout :
+       {"data: 4, expert: 2", "data: 4, shard: 2", "data: 4, shard: 2, expert: 2",
+        "tensor: 2, sequence: true, data: 2, expert: 2", "tensor: 2, data: 2, expert: 2, expert_tensor: 2"}) {
     for (const std::string zero : {"1", "1, gather: before-use", "2", "3", "3, reshard: after-step"}) {
       CAPTURE(layout, zero);
       const Run run = only(
