@@ -28,6 +28,7 @@ TEST_CASE("the layout of every example runs in a study, under its schedule", "[c
   for (const auto& [file, schedule] : std::vector<std::pair<std::string, std::string>>{
            {"torchtitan.toml", "interleaved"},
            {"torchtitan-today.yaml", "1f1b"},
+           {"deepspeed.json", "1f1b"},
            {"maxtext.yml", "1f1b"},
            {"megatron.sh", "interleaved"},
            {"megatron-bridge.yaml", "1f1b"},

@@ -139,7 +139,10 @@ TEST_CASE("keys that change neither time nor memory pass in silence, in every fo
            {"megatron-bridge", "b.yaml",
             kBridge + "logger: {log_interval: 1}\ncheckpoint: {save_interval: 5}\nmodel: {rotary_base: 10000}\n", ""},
            {"maxtext", "m.yml", kMaxText + "steps: 30\nbase_output_directory: x\nenable_checkpointing: true\n", ""},
-           {"mlperf", "config_x.sh", kMlPerf + "export WALLTIME=5 DGXSYSTEM=x VAL_CHECK_INTERVAL=3 LR=0.1\n", ""},
+           {"mlperf", "config_x.sh",
+            kMlPerf + "export WALLTIME=5 DGXSYSTEM=x VAL_CHECK_INTERVAL=3 LR=0.1\n"
+                      "export DGXSYSTEM=$(basename $0) WALLTIME=$((5 + ${NEXP} * 2))\n",
+            ""},
            {"nemo", "n.csv", "tp_size,mbs,gbs,task,system\n1,1,8,pre_train,h100\n", ""}}) {
     INFO(format);
     const ImportedTraining read = read_config({text, file}, format, on_devices(8));
