@@ -115,8 +115,8 @@ std::string read_note(const MegatronArguments& arguments, const Degrees& mesh) {
     note = "; the sizes of batch and micro-batch are not taken over";
   }
   const std::vector<std::string> unheeded = arguments.unheeded();
-  const bool shards = std::find(unheeded.begin(), unheeded.end(), "use-distributed-optimizer") != unheeded.end();
-  return note + (unheeded.empty() ? "" : "; not taken over: --" + join(unheeded, ", --")) +
+  const bool shards = std::find(unheeded.begin(), unheeded.end(), "--use-distributed-optimizer") != unheeded.end();
+  return note + (unheeded.empty() ? "" : "; not taken over: " + join(unheeded)) +
          (shards ? "; training.parallel.zero: 1 says what --use-distributed-optimizer does" : "");
 }
 
@@ -265,8 +265,14 @@ std::string write_layout(const PlanToWrite& what, std::string_view form, std::st
   return layout;
 }
 
+// Whether the framework has the schedule, and its stages go over the ranks there and back.
+bool goes_back(const PlanToWrite& what, std::string_view form) {
+  return form == "torchtitan" && (what.schedule == "zb-v" || what.schedule == "dualpipe-v");
+}
+
 // The reason why the stages do not have the ranks that frameworks would give them, or "".
-std::string not_in_rank_order(const Plan& plan, std::size_t ranks, std::string_view form) {
+std::string not_in_rank_order(const PlanToWrite& what, std::size_t ranks, std::string_view form) {
+  const Plan& plan = what.plan;
   const std::size_t group = plan.stages.front().devices.size();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
@@ -274,8 +280,10 @@ std::string not_in_rank_order(const Plan& plan, std::size_t ranks, std::string_v
       return "stage " + std::to_string(s) + " has another mesh of devices than stage 0, and " + std::string(form) +
              " has one size";
     }
+    const std::size_t round = s % ranks;
+    const std::size_t rank = goes_back(what, form) && s / ranks % 2 == 1 ? ranks - 1 - round : round;
     for (std::size_t i = 0; i < group; ++i) {
-      if (stage.devices[i] != static_cast<DeviceId>(s % ranks * group + i)) {
+      if (stage.devices[i] != static_cast<DeviceId>(rank * group + i)) {
         return "stage " + std::to_string(s) + " is not on the devices that come next on the platform, and " +
                std::string(form) + " gives out ranks in order";
       }
@@ -292,7 +300,7 @@ std::variant<UniformPlan, Infeasible> uniform_plan(const PlanToWrite& what, std:
   const std::size_t devices = devices_of(plan).size();
   const std::size_t ranks = std::max<std::size_t>(1, devices / first.devices.size());
   std::string why = not_plain(plan, form, true);
-  why = why.empty() ? not_in_rank_order(plan, ranks, form) : why;
+  why = why.empty() ? not_in_rank_order(what, ranks, form) : why;
   UniformPlan uniform;
   uniform.layout = why.empty() ? write_layout(what, form, why) : "";
   uniform.devices = static_cast<int>(devices);

@@ -40,7 +40,10 @@ void fill(const Workshop& shop) {
   shop.write("train.sh", "torchrun pretrain_gpt.py --num-layers 32 --tensor-model-parallel-size 2\n");
   shop.write("ds.json", R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}})");
   shop.succeed("compare study.yaml -o result.json --trace trace.json");
-  shop.succeed("plan chain.yaml --devices 2 --strategy uniform -o plan.yaml --quiet");
+  for (const char* file : {"plan.yaml", "plan.json"}) {
+    shop.succeed("plan chain.yaml --devices 2 --strategy uniform --quiet -o " + std::string(file));
+  }
+  shop.succeed("replay chain.yaml --devices 2 --strategy uniform --schedule 1f1b --quiet -o run.json");
 }
 
 std::string with_short_name(std::string text) {

@@ -114,6 +114,20 @@ TEST_CASE("a row that is not the only one is refused with the columns that diffe
 }
 
 // 2 samples x 8 devices, twice: MaxText counts samples of devices, not of replicas.
+// As pandas writes them, and reads them back as no value.
+TEST_CASE("a cell of NeMo's table that says None has no value", "[config]") {
+  for (const std::string none : {"None", "nan", "null", ""}) {
+    INFO(none);
+    const ImportedTraining read =
+        read_text("model,tp_size,pp_size,vp_size,mbs,gbs,etp_size,recompute_layers,other\ng,2,1," + none + ",1,8," +
+                      none + ",0," + none + "\n",
+                  "nemo.csv");
+    CHECK(value(read, "parallel.tensor") == "2");
+    CHECK(value(read, "parallel.interleave").empty());
+    CHECK(read.unheeded.empty());
+  }
+}
+
 TEST_CASE("MaxText's degrees multiply over its networks", "[config]") {
   const ImportedTraining read = read_example(kExamples[3]);
   CHECK(value(read, "global_batch") == "32");

@@ -404,10 +404,9 @@ TEST_CASE("MLPerf's variables are read and never executed", "[config]") {
   CHECK(value(read, "parallel.interleave") == "3");
   CHECK(value(read, "parallel.sequence") == "true");
   CHECK(value(read, "pipelined_exchange") == "true"); // TP_COMM_OVERLAP
-  REQUIRE(read.unheeded.size() == 3);
+  REQUIRE(read.unheeded.size() == 2);                 // WALLTIME is the job's, whatever its value
   CHECK_THAT(read.unheeded[0], Catch::StartsWith("line 2: source $(dirname"));
-  CHECK_THAT(read.unheeded[1], Catch::StartsWith("WALLTIME ($((5 + ${NEXP:-1} * 10))"));
-  CHECK_THAT(read.unheeded[2], Catch::StartsWith("line 17: if [["));
+  CHECK_THAT(read.unheeded[1], Catch::StartsWith("line 17: if [["));
 }
 
 TEST_CASE("Megatron-LM's ways to share among replicas are stages of ZeRO", "[config]") {

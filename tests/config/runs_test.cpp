@@ -28,6 +28,7 @@ TEST_CASE("the layout of every example runs in a study, under its schedule", "[c
   for (const auto& [file, schedule] : std::vector<std::pair<std::string, std::string>>{
            {"torchtitan.toml", "interleaved"},
            {"torchtitan-today.yaml", "1f1b"},
+           {"deepspeed.json", "1f1b"},
            {"maxtext.yml", "1f1b"},
            {"megatron.sh", "interleaved"},
            {"megatron-bridge.yaml", "1f1b"},
@@ -110,8 +111,9 @@ Plan mesh_plan(const Study& study, const std::string& schedule) {
 WrittenConfig written(const std::string& format, const std::string& training, const std::string& schedule) {
   const Study study = study_with(training);
   const Plan plan = mesh_plan(study, schedule);
-  return write_config(find_by_name(config_formats(), format, "format", {}),
-                      {plan, *study.model, study.platform, study.training, study.training.micro_batches.front()});
+  return write_config(
+      find_by_name(config_formats(), format, "format", {}),
+      {plan, *study.model, study.platform, study.training, study.training.micro_batches.front(), schedule});
 }
 
 std::string text_of(const WrittenConfig& config) {
@@ -139,6 +141,23 @@ TEST_CASE("what is written for a framework says the same degrees", "[config]") {
       CHECK(value(again, key) == value(first, key));
     }
   }
+}
+
+// Stages 0 and 3 of two ranks are on the first, 1 and 2 on the second.
+TEST_CASE("a pipeline that goes there and back over its ranks is written for TorchTitan, which has two such schedules",
+          "[config]") {
+  const std::string training = "{global_batch: 32, micro_batch_size: 1, optimizer: adam, precision: bf16, "
+                               "parallel: {pipeline: 2, zero: 3}}";
+  for (const auto& [ours, theirs] :
+       {std::pair<std::string, std::string>{"zb-v", "ZBVZeroBubble"}, {"dualpipe-v", "DualPipeV"}}) {
+    INFO(ours);
+    const std::string text = text_of(written("torchtitan", training, ours));
+    CHECK_THAT(text, Catch::Contains("pipeline_parallel_schedule = \"" + theirs + "\""));
+    CHECK(read_text(text, "again.toml").schedule == ours);
+    CHECK_THAT(text_of(written("nemo", training, ours)), Catch::Contains("nemo gives out ranks in order"));
+  }
+  CHECK_THAT(text_of(written("torchtitan", training, "hanayo")),
+             Catch::Contains("torchtitan gives out ranks in order"));
 }
 
 // What a plan's file, read as a plan, does not say: how it is trained.

@@ -73,6 +73,16 @@ std::vector<Unknown> unknown_keys() {
     const std::string key = argument == "--frob_nicate" ? "frob-nicate" : "frobnicate";
     all.push_back({"megatron", "train.sh", kMegatron + argument + "\n", key});
   }
+  // Names of Megatron-Core's fields and of NCCL's groups that no argument has, and a letter that none begins with.
+  for (const std::string name : {"tp", "pp", "cp", "ep", "dp", "fp4", "bucket-size", "Frobnicate"}) {
+    all.push_back({"megatron", "train.sh", kMegatron + "--" + name + " 8\n", "--" + name});
+  }
+  all.push_back({"megatron", "train.sh", kMegatron + "--gtp-weight-remat-size 2\n", "--gtp-weight-remat-size"});
+  all.push_back({"megatron", "train.sh", kMegatron + "--num-layers-in-first-pipeline-stage 5\n",
+                 "--num-layers-in-first-pipeline-stage"});
+  all.push_back({"megatron-bridge", "b.yaml",
+                 kBridge + "model: {pipeline_model_parallel_size: 2, microbatch_group_size_per_vp_stage: 4}\n",
+                 "microbatch_group_size_per_vp_stage"});
   for (const std::string section : {"model", "train", "ddp", "optimizer", "logger", "dataset", "checkpoint",
                                     "scheduler", "rng", "tokenizer", "validation", "comm_overlap", "made_up"}) {
     all.push_back({"megatron-bridge", "b.yaml", kBridge + section + ": {frobnicate: 3}\n", "frobnicate"});
@@ -129,7 +139,10 @@ TEST_CASE("keys that change neither time nor memory pass in silence, in every fo
            {"megatron-bridge", "b.yaml",
             kBridge + "logger: {log_interval: 1}\ncheckpoint: {save_interval: 5}\nmodel: {rotary_base: 10000}\n", ""},
            {"maxtext", "m.yml", kMaxText + "steps: 30\nbase_output_directory: x\nenable_checkpointing: true\n", ""},
-           {"mlperf", "config_x.sh", kMlPerf + "export WALLTIME=5 DGXSYSTEM=x VAL_CHECK_INTERVAL=3 LR=0.1\n", ""},
+           {"mlperf", "config_x.sh",
+            kMlPerf + "export WALLTIME=5 DGXSYSTEM=x VAL_CHECK_INTERVAL=3 LR=0.1\n"
+                      "export DGXSYSTEM=$(basename $0) WALLTIME=$((5 + ${NEXP} * 2))\n",
+            ""},
            {"nemo", "n.csv", "tp_size,mbs,gbs,task,system\n1,1,8,pre_train,h100\n", ""}}) {
     INFO(format);
     const ImportedTraining read = read_config({text, file}, format, on_devices(8));

@@ -183,6 +183,20 @@ TEST_CASE("Megatron-LM's arguments that change a run, and that no plan can say, 
         "training.fp8: tensorwise says what --fp8-format does");
   CHECK(read(gpt(), on + "--fp8-format hybrid").note == "training.fp8: delayed says what --fp8-format does");
   CHECK(read(gpt(), on + "--fp8-format e4m3 --fp8-recipe rowwise").note == "not taken over: --fp8-recipe rowwise");
+  CHECK(read(gpt(), on + "--use-tp-pp-dp-mapping --optimizer sgd --window-size 4").note ==
+        "not taken over: --use-tp-pp-dp-mapping, --optimizer, --window-size");
+}
+
+TEST_CASE("an argument that nobody knows is named in a plan's note, and one that changes nothing is not",
+          "[study][formats]") {
+  const std::string on = "WORLD_SIZE=2\n--num-layers 12 --pipeline-model-parallel-size 2 ";
+  for (const std::string argument : {"--frobnicate", "--frobnicate 3", "--frob_nicate=3", "--Frobnicate", "--tp 8"}) {
+    INFO(argument);
+    CHECK_THAT(read(gpt(), on + argument).note,
+               StartsWith("not taken over: --") && Catch::EndsWith("(not known here)"));
+  }
+  CHECK(read(gpt(), on + "--frobnicate --seed 3 --frobnicate").note == "not taken over: --frobnicate (not known here)");
+  CHECK(read(gpt(), on + "--lr 1e-4 --save x --master-port 1 --vocab-size 50257 --seq-length 1024").note.empty());
 }
 
 // Of each stage the first layers; a layer of GPT-2 has 12 operators.

@@ -303,8 +303,9 @@ TEST_CASE("a second copy of weights takes its part of memory", "[study][offload]
 // The closed form that planners add up follows the rules of the replay.
 TEST_CASE("the estimate of what is quantized or left to hosts is its replay", "[study][offload][zero++]") {
   for (const std::string parallel :
-       {", zero: 1", ", zero: 1, shard: 2", ", zero: 3", ", zero: 3, quantized_weights: int8",
-        ", zero: 3, hpz_partition_size: 2", ", zero: 3, quantized_gradients: true",
+       {", zero: 1", ", zero: 1, shard: 2", ", zero: 2, shard: 2", ", zero: 3, shard: 2", ", zero: 3",
+        ", zero: 3, quantized_weights: int8", ", zero: 3, hpz_partition_size: 2",
+        ", zero: 3, quantized_gradients: true",
         ", zero: 3, quantized_weights: int8, hpz_partition_size: 2, quantized_gradients: true"}) {
     const bool weights = parallel.find("3") != std::string::npos;
     for (const std::string& offload : {std::string(), std::string("optimizer: 1"), std::string("activations: 2"),
@@ -317,6 +318,41 @@ TEST_CASE("the estimate of what is quantized or left to hosts is its replay", "[
       CHECK(run.estimate.value == Approx(run.metrics.iteration.value).epsilon(1e-6));
       CHECK(run.lower_bound.value <= run.metrics.iteration.value * (1 + 1e-9));
     }
+  }
+}
+
+// Experts that lie within a tensor group are the same on all replicas, and theirs is still a collective of its own.
+TEST_CASE("the estimate of experts' collectives is their replay", "[study][offload][experts]") {
+  for (const std::string layout :
+       {"data: 4, expert: 2", "data: 4, shard: 2", "data: 4, shard: 2, expert: 2",
+        "tensor: 2, sequence: true, data: 2, expert: 2", "tensor: 2, data: 2, expert: 2, expert_tensor: 2"}) {
+    for (const std::string zero : {"1", "1, gather: before-use", "2", "3", "3, reshard: after-step"}) {
+      CAPTURE(layout, zero);
+      const Run run = only(
+          text_of("expert_skew: 0, parallel: {" + layout + ", zero: " + zero + "}", "analytic", "small-mixture.yaml"));
+      INFO(run.why_not);
+      REQUIRE(run.feasible);
+      CHECK(run.estimate.value == Approx(run.metrics.iteration.value).epsilon(1e-6));
+    }
+  }
+}
+
+// A device does one of a kind at a time: what all replicas share, then what those with the same experts do. Each group
+// of these has network cards of its own, so that nothing shares a link.
+TEST_CASE("no group of experts gathers or reduces beside what all replicas share", "[study][offload][experts]") {
+  const auto seconds = [](const std::string& zero, const std::string& engine) {
+    const Run run = only("model: small-mixture.yaml\nplatform: 2 x dgx-h100\nengine: " + engine +
+                             "\ntraining: {global_batch: 16, micro_batches: 1, precision: bf16, optimizer: adam, "
+                             "gradient_bucket: none, expert_skew: 0, parallel: {data: 16, expert: 4, zero: " +
+                             zero + "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n",
+                         {});
+    INFO(run.why_not);
+    REQUIRE(run.feasible);
+    return run.metrics.iteration.value;
+  };
+  for (const std::string zero : {"1", "1, gather: before-use", "2"}) {
+    INFO(zero);
+    CHECK(seconds(zero, "simgrid") == Approx(seconds(zero, "analytic")).epsilon(1e-6));
   }
 }
 

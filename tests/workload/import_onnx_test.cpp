@@ -243,6 +243,25 @@ TEST_CASE("fused operators of ONNX Runtime cost as the layers that they are", "[
   CHECK(mixed.forward.moved_elements == 24 + 12 + 12 + 24);
 }
 
+// libonnx knows none of these operators; each writes what is as large as its first input.
+TEST_CASE("shapes behind norms, rotary embeddings and attention of groups are inferred", "[workload][onnx]") {
+  OnnxBuilder model;
+  model.input("x", {2, 4, 6}).weight("scale", {6}).weight("k", {6, 3}).weight("v", {6, 3}).weight("o", {6, 6});
+  model.integers("positions", {0, 1, 2, 3}).weight("cos", {4, 1}).weight("sin", {4, 1});
+  model.node("RMSNormalization", {"x", "scale"}, "normed");
+  model.node("MatMul", {"normed", "k"}, "key").node("MatMul", {"normed", "v"}, "value");
+  model.node("RotaryEmbedding", {"normed", "positions", "cos", "sin"}, "query").domain("com.microsoft");
+  model.attribute("num_heads", 2).attribute("rotary_embedding_dim", 2);
+  model.node("GroupQueryAttention", {"query", "key", "value"}, "mixed").domain("com.microsoft");
+  model.attribute("num_heads", 2).attribute("kv_num_heads", 1);
+  model.node("SkipSimplifiedLayerNormalization", {"mixed", "x", "scale"}, "again").domain("com.microsoft");
+  model.node("MatMul", {"again", "o"}, "y");
+  const ModelGraph graph = import(model);
+  CHECK(find_operator(graph, "node_y").forward.flops == Flops{2.0 * 4 * 6 * 6}); // per sample
+  CHECK(find_operator(graph, "node_mixed").forward.flops == Flops{2 * 10 * (6 + 6)});
+  CHECK(totals_of(graph).parameters == 6 + 18 + 18 + 36);
+}
+
 TEST_CASE("fused attention of heads that do not fit is refused", "[workload][onnx]") {
   OnnxBuilder model;
   model.input("x", {2, 4, 6});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/app/common/job.hpp"
+#include "sim/app/common/kinds_of_file.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/run/given_run.hpp"
@@ -103,10 +104,18 @@ ExitStatus show_plan(const ShowCommand& options) {
   return kDone;
 }
 
+// A plan names operators and devices, which only its model and its platform have.
+void refuse_lone_plan(const std::string& file) {
+  if (const std::optional<KnownInput> known = known_input(file); known && known->what == "is a plan") {
+    throw InputError({file, 0, 0}, "a plan is shown with its model; allowed: show " + file + " MODEL --platform P");
+  }
+}
+
 ExitStatus run(const ShowCommand& options) {
   if (!options.model.model.empty()) {
     return show_plan(options);
   }
+  refuse_lone_plan(options.what);
   if (!options.model.platform.empty()) { // the ranks of a plan need one, and nothing else has any use of it
     throw InputError({"--platform", 0, 0}, "goes with a plan and its MODEL; allowed: stagecraft compare " +
                                                options.what + " --platform '" + options.model.platform + "'");

@@ -177,10 +177,12 @@ std::vector<FileKind> other_kinds() {
       {"plan",
        "is a plan",
        [](const FileHead& file) {
-         return (is_results(file) && file.has("bottleneck_seconds")) || (is_yaml(file) && file.has("stages"));
+         return (is_results(file) && file.has("bottleneck_seconds") && !file.has("engine")) ||
+                (is_yaml(file) && file.has("stages"));
        },
        {"check", "show", "report"},
        {{{"check", "FILE", "MODEL", "--platform", "dgx-h100"}, "is it valid for this model, on this cluster?"},
+        {{"show", "FILE", "MODEL", "--platform", "dgx-h100"}, "its ranks, with their coordinates and devices"},
         {{"compare", "MODEL", "--platform", "dgx-h100", "--plan", "FILE"}, "rank it beside our own splits"},
         {{"replay", "MODEL", "--platform", "dgx-h100", "--plan", "FILE", "--schedule", "1f1b"},
          "one run and its timeline"}}},

@@ -322,12 +322,9 @@ private:
     if (cost.expert_gradients.value == 0) {
       return;
     }
-    bool first = true;
     for (const std::vector<std::size_t>& group : expert_groups(cost, static_cast<std::size_t>(rank))) {
-      // Unit by unit, one device sends in its name what all replicas share, and after that what its group does.
-      const Colour own = mixed(colour, Colour{cost.shares_units() && std::exchange(first, false) ? 1U : 0U});
       if (group.size() > 1) {
-        add_collectives(own, kind, devices_at(plan_.stages[s], group),
+        add_collectives(colour, kind, devices_at(plan_.stages[s], group),
                         buffers_of(cost, kind, problem_.training.sharding, Whose::experts));
       }
     }

@@ -66,6 +66,14 @@ TripsByStep trips_by_step(const std::vector<UnitSeconds>& units, const std::vect
   return by_step;
 }
 
+// When the groups have added up a unit that was reduced at `last`, and before it those until `added`.
+Seconds add_up(const UnitSeconds& unit, Seconds last, Seconds added) {
+  if (unit.add_up.value > 0) {
+    added = std::max(added, last - unit.reduce_experts) + unit.add_up;
+  }
+  return unit.add_up_experts.value > 0 ? std::max(added, last) + unit.add_up_experts : added;
+}
+
 Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds>& units,
                          const std::vector<UnitStep>& steps, const std::vector<std::int32_t>& numbers) {
   const bool gathers_units = sharding.gathers_units();
@@ -76,7 +84,7 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
   const std::size_t back = kUnitsToReturn + 1; // steps before the one that needs activations
   std::vector<Seconds> ends(steps.size()), reduced(steps.size()), left(steps.size()), gone(steps.size());
   const auto end_before = [&](std::size_t n, std::size_t count) { return n >= count ? ends[n - count] : Seconds{0}; };
-  Seconds now, gathered, last, leaving, arrived;
+  Seconds now, gathered, last, added, leaving, arrived;
   for (std::size_t n = 0; n < steps.size(); ++n) {
     const UnitSeconds& unit = units[static_cast<std::size_t>(steps[n].unit)];
     if (gathers_units && gathers[n] != 0) {
@@ -101,14 +109,18 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
     ends[n] = now = now + seconds_of(steps[n], unit);
     if (reduces[n] != 0) {
       reduced[n] = last = std::max(last, now) + unit.reduce;
-      leaving = unit.leave_gradients.value > 0 ? std::max(leaving, last) + unit.leave_gradients : leaving;
+      added = add_up(unit, last, added);
+      if (unit.add_up_experts.value > 0 && unit.reduce_experts.value == 0) { // nothing else reduces them
+        reduced[n] = added;
+      }
+      leaving = unit.leave_gradients.value > 0 ? std::max({leaving, last, added}) + unit.leave_gradients : leaving;
     }
     if (const int trip = trips.leaves[n]; trip >= 0) {
       left[n] = leaving = std::max(leaving, now) + unit.leave;
       gone[static_cast<std::size_t>(trip)] = leaving;
     }
   }
-  return std::max({now, last, leaving});
+  return std::max({now, last, added, leaving});
 }
 
 // The devices of a group that shares, and those that hold the same part in all groups: the first of each.
@@ -197,15 +209,17 @@ public:
     if (cost_.shares_units()) {
       seconds.gather = gather_.of(unit.weights * unit.gathered.dense) + kernels.before_gather;
       seconds.reduce = reduced(unit, kernels);
+      seconds.add_up = over_groups(unit.gradients, sharing_);
       if (sharding_.secondary > 0) {
         seconds.gather_again = gather_again_.of(unit.weights * unit.gathered.dense) + kernels.before_second_gather;
       }
       seconds.dequantize = kernels.after_gather;
     }
-    if (apart_ > 1 && unit.expert_weights.value > 0) { // after those of all
+    if (cost_.shares_units() && unit.expert_weights.value > 0) { // after those of all, be it among the same ranks
       seconds.gather += gather_experts_.of(unit.expert_weights * unit.gathered.experts);
-      seconds.reduce +=
-          reduce_experts_.of(unit.expert_gradients) + over_groups(unit.expert_gradients, of_same_experts());
+      seconds.reduce_experts = of_same_experts() > 1 ? reduce_experts_.of(unit.expert_gradients) : Seconds{0};
+      seconds.reduce += seconds.reduce_experts;
+      seconds.add_up_experts = over_groups(unit.expert_gradients, of_same_experts());
     }
     if (slowest.host != nullptr) {
       add_copies(seconds, unit, slowest);
@@ -226,11 +240,9 @@ private:
   Seconds reduced(const ShardUnit& unit, const UnitKernels& kernels) const {
     const auto places = static_cast<double>(hops_.inside.size());
     const Bytes sent = unit.gradients * unit.reduced;
-    const Seconds own = sharding_.quantized_gradients
-                            ? inside_.of(sent) + between_.of(sent / places) + kernels.before_reduce + kernels.between +
-                                  kernels.after_reduce
-                            : reduce_.of(unit.gradients);
-    return own + over_groups(unit.gradients, sharing_);
+    return sharding_.quantized_gradients ? inside_.of(sent) + between_.of(sent / places) + kernels.before_reduce +
+                                               kernels.between + kernels.after_reduce
+                                         : reduce_.of(unit.gradients);
   }
 
   void add_copies(UnitSeconds& seconds, const ShardUnit& unit, const ReplicaCost& slowest) const {

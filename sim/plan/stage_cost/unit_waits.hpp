@@ -6,15 +6,17 @@
 
 namespace stagecraft {
 
-/// What a unit's collectives take; of an all-reduce over groups, its time follows that of the reduction.
+/// What a unit's collectives take.
 struct UnitSeconds {
   Seconds forward, recompute, backward; ///< computing, on the slowest replica
   Seconds gather, reduce;
-  Seconds gather_again{};    ///< for what follows a forward, if from a second copy
-  Seconds dequantize{};      ///< computing, after a gather
-  Seconds leave{}, arrive{}; ///< of its activations; 0: they stay
-  Seconds fetch{};           ///< a copy from the host before a gather, where weights rest there
-  Seconds leave_gradients{}; ///< a copy to the host behind a reduction
+  Seconds reduce_experts{};           ///< of `reduce`, its end
+  Seconds add_up{}, add_up_experts{}; ///< over groups, behind the reductions, and beside those of the next unit
+  Seconds gather_again{};             ///< for what follows a forward, if from a second copy
+  Seconds dequantize{};               ///< computing, after a gather
+  Seconds leave{}, arrive{};          ///< of its activations; 0: they stay
+  Seconds fetch{};                    ///< a copy from the host before a gather, where weights rest there
+  Seconds leave_gradients{};          ///< a copy to the host behind a reduction
 };
 
 /// From the first step of an iteration to the last reduction, of a stage that runs its micro-batches one after the

@@ -245,6 +245,7 @@ private:
                      Whose whose);
   void share_units();
   void share_stage(int stage);
+  void queue_up(int stage, TaskKind kind, const std::vector<std::size_t>& members, std::size_t step, Reduction made);
   void order_queues();
   void insert_into_programs();
 
@@ -284,7 +285,8 @@ private:
   std::vector<std::int32_t> unit_of_;                              // [task]: the unit that it computes, or -1
   std::vector<std::vector<std::vector<std::int32_t>>> unit_steps_; // [stage][replica]: places in graph_.program
   std::map<std::pair<int, int>, TaskId> reduced_by_unit_;          // stage, rank -> the join of all reductions
-  // What a device sends in its name of one kind, with the place in its program that it belongs to.
+  // What a device takes part in of one kind, with the place in its program that it belongs to. Where all collectives
+  // are those of one group, its first device stands for the others.
   std::map<std::pair<int, TaskKind>, std::vector<std::pair<std::int32_t, Reduction>>> queues_;
   static constexpr std::int32_t kLastPlace = std::numeric_limits<std::int32_t>::max(); // behind the program
   std::vector<std::pair<std::int32_t, TaskId>> insertions_;    // (place in graph_.program, task that stands before it)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <unordered_set>
 
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
@@ -265,7 +266,7 @@ void TaskGraphBuilder::gather_units(int stage, const FoldedGroup& all, Whose who
     if (gathers[n] == 0) {
       continue;
     }
-    queues_[{reducers.replicas.front()->device, TaskKind::all_gather}].push_back({steps[n], made[n]});
+    queue_up(stage, TaskKind::all_gather, members, n, made[n]);
     for (const std::size_t member : members) {
       const ReplicaTasks& replica = replicas_[stage][member];
       const std::int32_t at = unit_steps_[stage][member][n];
@@ -387,7 +388,7 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stag
     if (reduces[n] == 0) {
       continue;
     }
-    queues_[{reducers.replicas.front()->device, reducers.kind}].push_back({steps[n], made[n]});
+    queue_up(stage, reducers.kind, members, n, made[n]);
     for (const std::size_t member : members) {
       const std::int32_t at = unit_steps_[stage][member][n];
       edge_runs_.push_back({graph_.program[at], made[n].begin, 1});
@@ -432,7 +433,7 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const Alike& alike,
       if (reduces[n] == 0) {
         continue;
       }
-      queues_[{reducers.replicas.front()->device, TaskKind::all_reduce}].push_back({steps[n], made[n]});
+      queue_up(stage, TaskKind::all_reduce, members, n, made[n]);
       for (const std::vector<Reduction>& group : of_groups) {
         edge_runs_.push_back({group[n].end, made[n].begin, 1});
       }
@@ -530,13 +531,29 @@ void TaskGraphBuilder::share_stage(int stage) {
   }
 }
 
-// A communicator, and each direction between a device and its host, does one at a time, in the order of its device.
+// A device does one collective of a kind at a time, as frameworks issue them to one stream: what its experts' group
+// exchanges comes behind what all replicas do for the same step.
+void TaskGraphBuilder::queue_up(int stage, TaskKind kind, const std::vector<std::size_t>& members, std::size_t step,
+                                Reduction made) {
+  const bool apart = std::any_of(cost_.stages.begin(), cost_.stages.end(),
+                                 [](const StageCost& cost) { return cost.expert_gradients.value > 0; });
+  const std::size_t count = apart ? members.size() : 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    queues_[{replicas_[stage][members[i]].device, kind}].push_back({unit_steps_[stage][members[i]][step], made});
+  }
+}
+
+// What devices take part in, and each direction between a device and its host, goes one at a time, in the order of the
+// device.
 void TaskGraphBuilder::order_queues() {
+  std::set<std::pair<TaskId, TaskId>> known; // groups have many devices in common
   for (auto& [key, queue] : queues_) {
     std::stable_sort(queue.begin(), queue.end(),
                      [](const auto& one, const auto& other) { return one.first < other.first; });
     for (std::size_t n = 1; n < queue.size(); ++n) {
-      edge_runs_.push_back({queue[n - 1].second.end, queue[n].second.begin, 1});
+      if (known.emplace(queue[n - 1].second.end, queue[n].second.begin).second) {
+        edge_runs_.push_back({queue[n - 1].second.end, queue[n].second.begin, 1});
+      }
     }
   }
 }

@@ -103,6 +103,7 @@ public:
       set("parallel.tensor", std::to_string(tensor_), tensor_where_);
     }
     list_others();
+    draft_.schedule("1f1b", config_.where); // of its PipelineModule; without a pipeline any is the same
     return draft_.take();
   }
 

@@ -21,6 +21,7 @@ constexpr std::array kAliases = {
     Alias{"virtual_pipeline_model_parallel_size", "num-virtual-stages-per-pipeline-rank"},
     Alias{"num_layers_in_first_pipeline_stage", "decoder-first-pipeline-num-layers"},
     Alias{"num_layers_in_last_pipeline_stage", "decoder-last-pipeline-num-layers"},
+    Alias{"microbatch_group_size_per_vp_stage", "microbatch-group-size-per-virtual-pipeline-stage"},
     Alias{"fp8", "fp8-format"},
     Alias{"fp4", "fp4-format"},
     Alias{"fp8_param", "fp8-param-gather"},

@@ -2,6 +2,7 @@
 // launcher, of Megatron-LM's arguments. The global batch is MINIBS samples of each replica.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
@@ -84,6 +85,13 @@ constexpr std::array<std::string_view, 12> kPrefixesWithoutEffect = {"WALLTIME",
                                                                      "MLPERF_",    "SLURM_",  "SBATCH_", "EVAL_",
                                                                      "WARMUP_VAL", "TARGET_", "PROFILE", "TORCH_NCCL_"};
 
+// Whether a variable says how a job runs, and nothing of an iteration.
+bool is_of_job(const std::string& name) {
+  return std::find(kWithoutEffect.begin(), kWithoutEffect.end(), name) != kWithoutEffect.end() ||
+         std::any_of(kPrefixesWithoutEffect.begin(), kPrefixesWithoutEffect.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 class MlPerf {
 public:
   MlPerf(const ConfigSource& source, const ConfigContext& context)
@@ -125,7 +133,9 @@ public:
     }
     read_batch();
     refuse_unknown_degrees();
-    std::vector<std::string> unheeded = set_.not_understood;
+    std::vector<std::string> unheeded;
+    std::copy_if(set_.not_understood.begin(), set_.not_understood.end(), std::back_inserter(unheeded),
+                 [](const std::string& line) { return !is_of_job(line.substr(0, line.find(' '))); });
     list_others(unheeded);
     return megatron_training(MegatronArguments(settings_, world(), whole_), std::move(unheeded), context_);
   }
@@ -179,11 +189,9 @@ private:
     };
     for (const auto& [key, variable] : set_.values) {
       const std::string& name = key;
-      const bool prefixed = std::any_of(kPrefixesWithoutEffect.begin(), kPrefixesWithoutEffect.end(),
-                                        [&](std::string_view prefix) { return name.starts_with(prefix); });
       const bool graphs = name == "CUDA_GRAPH_SCOPE" && has_setting("cuda-graph-scope");
-      if (!prefixed && !graphs && !variable.text.empty() && !is_off_word(variable.text) && !is_in(kRead, name) &&
-          !is_in(variables, name) && !is_in(kWithoutEffect, name)) {
+      if (!is_of_job(name) && !graphs && !variable.text.empty() && !is_off_word(variable.text) && !is_in(kRead, name) &&
+          !is_in(variables, name)) {
         unheeded.push_back(name + " " + excerpt(variable.text));
       }
     }

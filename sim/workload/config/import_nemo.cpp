@@ -52,6 +52,12 @@ CsvCell whole(CsvCell cell) {
   return cell;
 }
 
+// What NeMo's scripts, which read tables with pandas, take for a cell without a value.
+bool is_empty(const CsvCell& cell) {
+  constexpr std::array<std::string_view, 6> kEmpty = {"", "none", "nan", "null", "n/a", "na"};
+  return std::find(kEmpty.begin(), kEmpty.end(), lower_case(cell.text)) != kEmpty.end();
+}
+
 class Row {
 public:
   Row(const ConfigSource& source, const ConfigContext& context)
@@ -81,7 +87,7 @@ public:
 
 private:
   const CsvCell& cell(std::string_view column) const { return table_.at(row_, column); }
-  bool has(std::string_view column) const { return table_.has(column) && !cell(column).text.empty(); }
+  bool has(std::string_view column) const { return table_.has(column) && !is_empty(cell(column)); }
   bool is_on(std::string_view column) const { return has(column) && whole(cell(column)).integer(0, 1) == 1; }
 
   void set(std::string_view flag, std::string text, std::string_view column) {

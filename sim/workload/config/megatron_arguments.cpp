@@ -242,28 +242,50 @@ constexpr std::array kFlags = {
 constexpr std::array<std::string_view, 8> kNearOthers = {
     "fp4-recipe", "fp4-param-gather", "fp4-param", "vocab-file", "nodes", "node", "nnode", "fp8-param"};
 
-// Arguments that place no layer but change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 17> kBesidePlans = {"use-distributed-optimizer",
-                                                           "overlap-grad-reduce",
-                                                           "overlap-param-gather",
-                                                           "overlap-p2p-communication-warmup-flush",
-                                                           "no-overlap-p2p-communication",
-                                                           "tp-comm-overlap",
-                                                           "microbatch-group-size-per-virtual-pipeline-stage",
-                                                           "use-torch-fsdp2",
-                                                           "use-megatron-fsdp",
-                                                           "cpu-offloading-num-layers",
-                                                           "optimizer-cpu-offload",
-                                                           "distribute-saved-activations",
-                                                           "fp16",
-                                                           "bf16",
-                                                           "fp4-format",
-                                                           "fp8-param-gather",
-                                                           "num-distributed-optimizer-instances"};
+// Arguments that place layers, of which a plan's note says what they mean, and sizes of the model and of the job.
+constexpr std::array<std::string_view, 38> kOfPlans = {"num-layers",
+                                                       "mtp-num-layers",
+                                                       "tensor-model-parallel-size",
+                                                       "pipeline-model-parallel-size",
+                                                       "pipeline-model-parallel-layout",
+                                                       "num-layers-per-virtual-pipeline-stage",
+                                                       "num-virtual-stages-per-pipeline-rank",
+                                                       "decoder-first-pipeline-num-layers",
+                                                       "decoder-last-pipeline-num-layers",
+                                                       "account-for-embedding-in-pipeline-split",
+                                                       "account-for-loss-in-pipeline-split",
+                                                       "sequence-parallel",
+                                                       "context-parallel-size",
+                                                       "expert-model-parallel-size",
+                                                       "expert-tensor-parallel-size",
+                                                       "data-parallel-size",
+                                                       "micro-batch-size",
+                                                       "global-batch-size",
+                                                       "recompute-granularity",
+                                                       "recompute-method",
+                                                       "recompute-num-layers",
+                                                       "recompute-modules",
+                                                       "recompute-activations",
+                                                       "clip-grad",
+                                                       "fp8-format",
+                                                       "fp8-recipe",
+                                                       "nproc-per-node",
+                                                       "nnodes",
+                                                       "hidden-size",
+                                                       "ffn-hidden-size",
+                                                       "num-attention-heads",
+                                                       "num-query-groups",
+                                                       "kv-channels",
+                                                       "num-experts",
+                                                       "moe-router-topk",
+                                                       "moe-ffn-hidden-size",
+                                                       "seq-length",
+                                                       "vocab-size"};
 
 // "--num_layers=24" → "num-layers"; "" for a word that is no flag.
 std::string flag_name(const std::string& word) {
-  if (word.size() < 3 || !word.starts_with("--") || word[2] < 'a' || word[2] > 'z') {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (word.size() < 3 || !word.starts_with("--") || !is_letter(word[2])) {
     return "";
   }
   std::string name = word.substr(2, word.find('=') - 2);
@@ -275,17 +297,16 @@ std::string flag_name(const std::string& word) {
 // ignored.
 bool places_layers(const std::string& name) {
   return name.find("pipeline-model") != std::string::npos || name.find("virtual") != std::string::npos ||
-         name.find("pipeline-num") != std::string::npos || name.find("pipeline-split") != std::string::npos ||
-         name.find("parallel-size") != std::string::npos || name == "num-layer" || name == "encoder-num-layers" ||
-         name == "decoder-num-layers";
+         name.find("pipeline-num") != std::string::npos || name.find("pipeline-stage") != std::string::npos ||
+         name.find("pipeline-split") != std::string::npos || name.find("parallel-size") != std::string::npos ||
+         name == "num-layer" || name == "encoder-num-layers" || name == "decoder-num-layers";
 }
 
 // The argument that the name of an unknown one misspells, or "".
 std::string misspelt_flag(const std::string& name) {
   std::vector<std::string> known = names_of(kFlags);
   for (const auto names :
-       {unheeded_megatron_flags(), megatron_dimensions(), std::span<const std::string_view>(kBesidePlans),
-        std::span<const std::string_view>(kNearOthers)}) {
+       {unheeded_megatron_flags(), megatron_dimensions(), std::span<const std::string_view>(kNearOthers)}) {
     known.insert(known.end(), names.begin(), names.end());
   }
   return misspelt(name, known);
@@ -327,23 +348,35 @@ void refuse_misspelt(const std::string& name, const Where& where) {
   }
 }
 
+// What a plan's note says of an argument that no plan can say; "": nothing, since a plan says it or nothing depends on
+// it.
+std::string line_beside_plans(const std::string& name) {
+  if (find_megatron_flag(name) == nullptr) {
+    return megatron_line(name);
+  }
+  const bool is_of_plans = std::find(kOfPlans.begin(), kOfPlans.end(), name) != kOfPlans.end();
+  return is_of_plans ? "" : "--" + name;
+}
+
 } // namespace
 
 MegatronArguments::MegatronArguments(const std::string& text, const std::string& file) : whole_{file, 1, 1} {
   const std::vector<ShellWord> words = Words(text, file).read();
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string name = flag_name(words[i].text);
-    if (std::find(kBesidePlans.begin(), kBesidePlans.end(), name) != kBesidePlans.end() &&
-        std::find(unheeded_.begin(), unheeded_.end(), name) == unheeded_.end()) {
-      unheeded_.push_back(name);
-    }
     if (name.empty()) {
       remember_variable(words[i]);
-    } else if (const MegatronFlag* flag = find_megatron_flag(name)) {
+      continue;
+    }
+    if (const MegatronFlag* flag = find_megatron_flag(name)) {
       add(*flag, words, i);
     } else {
       refuse_misspelt(name, words[i].where);
       others_.insert(name);
+    }
+    if (const std::string line = line_beside_plans(name);
+        !line.empty() && std::find(unheeded_.begin(), unheeded_.end(), line) == unheeded_.end()) {
+      unheeded_.push_back(line);
     }
   }
 }

@@ -60,7 +60,7 @@ public:
   double number(std::string_view name, double otherwise) const;
   /// The flag as the file calls it: "--num-layers" in a script.
   std::string written(std::string_view name) const;
-  /// The given flags that change a run's time or memory, and that no plan can say.
+  /// A line for each given flag of a script that may change a run's time or memory, and that no plan can say.
   std::vector<std::string> unheeded() const { return unheeded_; }
   /// The names of the flags in a script that are not among megatron_flags(), each once.
   const std::set<std::string>& others() const { return others_; }

@@ -7,6 +7,7 @@
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_layers.hpp"
 #include "sim/workload/config/model_sizes.hpp"
+#include "sim/workload/config/names_without_effect.hpp"
 #include "sim/workload/config/training_draft.hpp"
 #include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
@@ -14,7 +15,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 160> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 162> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                               "cpu-offloading-num-layers",
                                                               "fine-grained-activation-offloading",
                                                               "distribute-saved-activations",
@@ -173,7 +174,9 @@ constexpr std::array<std::string_view, 160> kUnheededFlags = {"overlap-p2p-commu
                                                               "megatron-fsdp-use-decoupled-grad",
                                                               "param-name-patterns-for-fp32-local-accumulation",
                                                               "step-batch-size-schedule",
-                                                              "inter-dist-opt"};
+                                                              "inter-dist-opt",
+                                                              "gtp-weight-remat-size",
+                                                              "expert-gtp-weight-remat-size"};
 
 // Arguments of which any but these values changes a time or a size that is not modelled.
 struct ListedValue {
@@ -646,6 +649,17 @@ private:
 ImportedTraining megatron_training(const MegatronArguments& arguments, std::vector<std::string> unheeded,
                                    const ConfigContext& context, std::string_view dispatcher) {
   return Reading(arguments, context, dispatcher).read(std::move(unheeded));
+}
+
+std::string megatron_line(const std::string& name) {
+  const auto is_in = [&](std::span<const std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_in(kUnheededFlags)) {
+    return "--" + name;
+  }
+  const bool is_known = is_megatron_name_without_effect(name) || is_in(kDimensionFlags);
+  return is_known ? "" : "--" + excerpt(name) + std::string(kNotKnown);
 }
 
 std::span<const std::string_view> unheeded_megatron_flags() { return kUnheededFlags; }

@@ -6,6 +6,7 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -138,25 +139,57 @@ std::vector<std::int64_t> integers_of(const onnx::TensorProto& tensor) {
   return {tensor.int64_data().begin(), tensor.int64_data().end()};
 }
 
-// Rewrites newer operators in terms of operator set 17, the last that libonnx 1.12 knows: later sets name Gelu and make
-// the axes of reductions an input. Only shape inference sees this; the nodes are read before.
+// Whether an operator that the library does not know writes what is as large as its first input.
+bool keeps_shape(const onnx::NodeProto& node) {
+  constexpr std::array<std::string_view, 7> kTypes = {"Gelu",
+                                                      "Mish",
+                                                      "RMSNormalization",
+                                                      "SimplifiedLayerNormalization",
+                                                      "SkipSimplifiedLayerNormalization",
+                                                      "SkipLayerNormalization",
+                                                      "RotaryEmbedding"};
+  if (node.op_type() == "GroupQueryAttention") { // unless queries, keys and values are one input
+    return node.input_size() > 2 && !node.input(1).empty() && !node.input(2).empty();
+  }
+  return node.input_size() > 0 && std::find(kTypes.begin(), kTypes.end(), node.op_type()) != kTypes.end();
+}
+
+// The reductions of later sets have axes as an input.
+void say_axes(onnx::NodeProto& node, const onnx::TensorProto& axes) {
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name("axes");
+  attribute.set_type(onnx::AttributeProto::INTS);
+  for (const std::int64_t axis : integers_of(axes)) {
+    attribute.add_ints(axis);
+  }
+  node.mutable_input()->RemoveLast();
+}
+
+// Rewrites operators of com.microsoft and of later sets in terms of operator set 17, the last that libonnx 1.12 knows.
+// Only shape inference sees this; the nodes are read before.
 void say_in_older_words(onnx::GraphProto& graph) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
   for (onnx::NodeProto& node : *graph.mutable_node()) {
-    if (node.op_type() == "Gelu" || node.op_type() == "Mish") {
-      node.set_op_type("Identity");
-      node.clear_attribute();
-    } else if (node.op_type().starts_with("Reduce") && node.op_type() != "ReduceSum" && node.input_size() == 2) {
-      if (const onnx::TensorProto* axes = find_constant(graph, node.input(1))) {
-        onnx::AttributeProto& attribute = *node.add_attribute();
-        attribute.set_name("axes");
-        attribute.set_type(onnx::AttributeProto::INTS);
-        for (const std::int64_t axis : integers_of(*axes)) {
-          attribute.add_ints(axis);
+    if (keeps_shape(node)) {
+      constexpr int kSumOfSkip = 3; // an output of norms that add a skip first
+      for (const int output : {0, kSumOfSkip}) {
+        if (output < node.output_size() && !node.output(output).empty()) {
+          onnx::NodeProto& copy = *nodes.Add();
+          copy.set_op_type("Identity");
+          copy.add_input(node.input(0));
+          copy.add_output(node.output(output));
         }
-        node.mutable_input()->RemoveLast();
+      }
+      continue;
+    }
+    if (node.op_type().starts_with("Reduce") && node.op_type() != "ReduceSum" && node.input_size() == 2) {
+      if (const onnx::TensorProto* axes = find_constant(graph, node.input(1))) {
+        say_axes(node, *axes);
       }
     }
+    *nodes.Add() = node;
   }
+  graph.mutable_node()->Swap(&nodes);
 }
 
 using ShapeData = std::unordered_map<std::string, onnx::TensorShapeProto>;
