@@ -104,6 +104,11 @@ TEST_CASE("Megatron-LM is that of the year in which the source appeared", "[vali
 TEST_CASE("a run that names no framework has the usual one of what it shares, which is said", "[validate][truth]") {
   TruthRow row = row_on("A100");
   row.source = "Somebody et al. 2024";
+  for (const std::string sixteen : {"bf16", "fp16", "amp", "mixed"}) {
+    row.precision = sixteen;
+    CHECK(framework_of(row).name == "pytorch-autocast");
+  }
+  row.precision = "fp32";
   CHECK(framework_of(row).name == "pytorch");
   row.note = "torch.compile";
   CHECK(framework_of(row).name == "pytorch-compiled");

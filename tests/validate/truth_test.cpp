@@ -36,6 +36,16 @@ fs::path table_of(const std::string& lines, const std::string& name = "made-up.c
 
 Validation validated(const std::string& lines) { return validate(table_of(lines), {.shipped = kRoot}); }
 
+// The study that is made of a table's only row.
+std::string study_of(const std::string& table) {
+  const fs::path file = table_of(table), studies = file.parent_path() / "studies";
+  const Validation validation = validate(file, {.shipped = kRoot, .studies = studies});
+  REQUIRE(validation.skipped.empty());
+  REQUIRE(validation.rows.size() == 1);
+  return read_file(studies / "a.yaml");
+}
+
+// Their configurations hold frozen weights, and what SwiGLU keeps, in 8 bits.
 TEST_CASE("a row is predicted as the study that it makes, in the unit of its metric", "[validate][truth]") {
   const std::string one_device =
       kHeader + line("a", "iteration_seconds", "s,0.1") + line("b", "iteration_seconds", "ms,100") +
@@ -144,6 +154,43 @@ TEST_CASE("a run that was measured is predicted where it should not have fitted,
                     [](const std::string& one) { return one.starts_with("that it fits, though a device lacks "); }));
 }
 
+// 24 layers of 2,048 features on 65,536 tokens keep some 100 GB in 16 bits, and 6 GB where each runs again.
+TEST_CASE("a run that would not fit recomputes its blocks where nothing says that it does not", "[validate][truth]") {
+  const auto run = [](const std::string& recompute) {
+    return validated(kHeader + "a,Some Megatron-LM paper,GPT,24,2048,16,65536,1024,a100-80gb-sxm,8,1,1,1,1,8,bf16," +
+                     recompute + ",iteration_seconds,s,1,\n");
+  };
+  const Validation unknown = run("unknown"), none = run("none"), full = run("full");
+  REQUIRE(unknown.rows.size() == 1);
+  CHECK(unknown.rows.front().predicted == full.rows.front().predicted);
+  CHECK(none.rows.front().predicted < 0.9 * full.rows.front().predicted);
+  CHECK_THAT(join(unknown.rows.front().assumed), Contains("blocks are recomputed, without which a device lacks ") &&
+                                                     !Contains("nothing is recomputed") && !Contains("that it fits"));
+  CHECK_THAT(join(none.rows.front().assumed), Contains("that it fits, though a device lacks "));
+  // What was chosen that it may fit tells nothing of whether it does.
+  CHECK(unknown.verdicts.empty());
+  REQUIRE(none.verdicts.size() == 1);
+  CHECK_FALSE(none.verdicts.front().predicted);
+}
+
+TEST_CASE("a forward that was measured alone drops nothing", "[validate][truth]") {
+  const std::string row = "a,NeuSight labels,GPT,2,512,8,128,1024,a100-80gb-sxm,1,1,1,1,1,1,fp32,none,";
+  CHECK_THAT(study_of(kHeader + row + "iteration_seconds,s,1,no optimizer\n"), Contains("kind: dropout"));
+  CHECK_THAT(study_of(kHeader + row + "forward_seconds,s,1,forward only\n"), !Contains("kind: dropout"));
+}
+
+TEST_CASE("examples of NVIDIA run their framework's kernels", "[validate][truth]") {
+  const auto study = [](const std::string& source, const std::string& precision) {
+    return study_of("case,source,model,gpu,num_gpus,global_batch,precision,metric,unit,value\na,NVIDIA "
+                    "DeepLearningExamples " +
+                    source + ",ResNet-50 v1.5,v100-16gb-sxm,1,64," + precision + ",throughput,images/s,1\n");
+  };
+  CHECK_THAT(study("PyTorch/Classification", "fp32"), Contains("framework: nvidia-examples\n"));
+  const std::string half = study("MxNet/Classification", "amp-fp16");
+  CHECK_THAT(half, Contains("framework: mxnet\n") && Contains("image_layout: channels-last"));
+  CHECK_THAT(study("MxNet/Classification", "fp32"), !Contains("image_layout"));
+}
+
 TEST_CASE("a table that is no table of measured runs names the columns that it lacks", "[validate][truth]") {
   CHECK_THAT(error_of([] { validated("case,model,gpu,metric,value\na,b,c,d,1\n"); }),
              Contains("made-up.csv:1:1: ") && Contains("needs the columns unit, global_batch, too"));
@@ -165,16 +212,6 @@ TEST_CASE("what a row does not state is assumed, and said", "[validate][truth]")
   CHECK(says("2 samples in a micro-batch")); // 8 are no multiple of 4 x 4 replicas
 }
 
-// The study that is made of a table's only row.
-std::string study_of(const std::string& table) {
-  const fs::path file = table_of(table), studies = file.parent_path() / "studies";
-  const Validation validation = validate(file, {.shipped = kRoot, .studies = studies});
-  REQUIRE(validation.skipped.empty());
-  REQUIRE(validation.rows.size() == 1);
-  return read_file(studies / "a.yaml");
-}
-
-// Their configurations hold frozen weights, and what SwiGLU keeps, in 8 bits.
 TEST_CASE("a run of MLPerf that trains adapters holds in 8 bits what can be held so", "[validate][truth][lora]") {
   const auto row = [](const std::string& source, const std::string& precision, const std::string& note) {
     return study_of("case,source,model,layers,hidden,heads,ffn_hidden,seq_len,gpu,num_gpus,micro_batch,global_batch,"
