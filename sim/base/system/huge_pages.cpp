@@ -5,12 +5,14 @@
 #include <gperftools/malloc_extension.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace stagecraft {
 namespace {
 
-// Gets memory as the allocator would without it, and asks for huge pages where there is much of it.
+// Gets memory as the allocator would without it, and asks for huge pages where there is much of it: at once, or
+// altogether. What a large process asks for in small pieces it gets in large ones, so that huge pages fit in.
 class HugePages final : public SysAllocator {
 public:
   HugePages() : from_(MallocExtension::instance()->GetSystemAllocator()) {
@@ -18,16 +20,26 @@ public:
   }
 
   void* Alloc(std::size_t size, std::size_t* actual_size, std::size_t alignment) override {
-    constexpr std::size_t kMuch = 8 << 20; // more than a short run ever asks for at once
-    void* const memory = from_->Alloc(size, actual_size, alignment);
-    if (memory != nullptr && size >= kMuch) {
-      madvise(memory, size, MADV_HUGEPAGE); // only faster: where it fails, nothing is lost
+    given_ += size;
+    if (size < kMuch && given_ < kLarge) {
+      return from_->Alloc(size, actual_size, alignment);
+    }
+    const std::size_t asked = actual_size == nullptr ? size : (size + kPiece - 1) / kPiece * kPiece;
+    void* const memory = from_->Alloc(asked, actual_size, std::max(alignment, kHugePage));
+    if (memory != nullptr) {
+      madvise(memory, asked, MADV_HUGEPAGE); // only faster: where it fails, nothing is lost
     }
     return memory;
   }
 
 private:
+  static constexpr std::size_t kHugePage = 2 << 20;
+  static constexpr std::size_t kPiece = 4 * kHugePage;
+  static constexpr std::size_t kMuch = 8 << 20;   // at once: more than a short run ever asks for
+  static constexpr std::size_t kLarge = 64 << 20; // altogether: likewise
+
   SysAllocator* from_;
+  std::size_t given_ = 0;
 };
 
 // Before main(), and never destroyed: memory is asked for until the very end.

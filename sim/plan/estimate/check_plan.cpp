@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/plan/program/stage_program.hpp"
+#include "sim/plan/stage_cost/known_stages.hpp"
 
 namespace stagecraft {
 namespace {
@@ -281,8 +282,9 @@ std::string missing_kernel(const Problem& problem, const Plan& plan) {
 }
 
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
-                                            const InFlight& in_flight, int versions, StagePlacement placement) {
-  const PlanCost cost = cost_memory(problem, plan);
+                                            const InFlight& in_flight, int versions, StagePlacement placement,
+                                            KnownStages* known) {
+  const PlanCost cost = known != nullptr ? cost_memory(problem, plan, *known) : cost_memory(problem, plan);
   if (is_pipeline(plan, chunks, placement) || plan.stages.size() == 1) {
     return memory_shortage(problem, plan, cost, in_flight, versions);
   }

@@ -10,6 +10,8 @@
 
 namespace stagecraft {
 
+class KnownStages;
+
 /// Describes the first stage that has several devices and an operator that may not be replicated; "" if there is none.
 std::string replicated_indivisible(const Plan& plan, const ModelGraph& model);
 
@@ -25,9 +27,10 @@ std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model,
 std::string missing_kernel(const Problem& problem, const Plan& plan);
 
 /// The device that lacks most memory for a plan. The micro-batches in flight are the schedule's if a named schedule can
-/// run a plan of this shape, and all micro-batches otherwise.
+/// run a plan of this shape, and all micro-batches otherwise. `known`: where stages may be found, if they are kept.
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
                                             const InFlight& in_flight, int versions,
-                                            StagePlacement placement = StagePlacement::interleaved);
+                                            StagePlacement placement = StagePlacement::interleaved,
+                                            KnownStages* known = nullptr);
 
 } // namespace stagecraft

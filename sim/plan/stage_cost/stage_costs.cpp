@@ -9,10 +9,12 @@
 #include <optional>
 #include <tuple>
 
+#include "sim/base/bytes.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/cost/kernel_power.hpp"
 #include "sim/plan/stage_cost/expert_loads.hpp"
 #include "sim/plan/stage_cost/kept_bytes.hpp"
+#include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/plan/stage_cost/token_loads.hpp"
@@ -686,15 +688,42 @@ OperatorId deferred_product(const Problem& problem, const Plan& plan) {
   return -1;
 }
 
-PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, const Fold* fold = nullptr) {
+// All that the costs of a stage depend on, where nothing is left to hosts, which devices of other stages share, and
+// each replica is simulated. Each member is named, so that a new one does not compile until it is written here.
+std::string key_of(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures,
+                   OperatorId deferred) {
+  const auto& [operators, devices, shares, tensor_parallel, sequence_parallel, tensor_rule, recompute, recomputed,
+               context, experts, turns, streams] = stage;
+  const auto& [expert_ranks, expert_tensor] = experts;
+  const auto& [context_ranks, context_rule, context_heads, context_order] = context;
+  std::string key;
+  const auto add = [&key](const auto&... values) { (put(key, values), ...); };
+  put_list(key, operators);
+  put_list(key, devices);
+  put_list(key, shares);
+  put_list(key, recomputed);
+  add(&problem, incoming, outgoing, figures, deferred, tensor_parallel, sequence_parallel, tensor_rule, recompute,
+      context_ranks, context_rule, context_heads, context_order, expert_ranks, expert_tensor, turns, streams);
+  return key;
+}
+
+PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, const Fold* fold = nullptr,
+                   KnownStages* known = nullptr) {
   PlanCost cost;
   cost.stages.resize(plan.stages.size());
   const Borders borders = cross_borders(problem, stage_of_operator(problem, plan), cost);
   const std::vector<int> sharers = devices_by_node(problem, plan);
   const OperatorId deferred = deferred_product(problem, plan);
+  const bool may_be_known = known != nullptr && fold == nullptr && !problem.training.offload.on();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    cost.stages[s] = cost_stage(problem, plan.stages[s], sharers, borders.incoming[s], borders.outgoing[s], figures,
-                                fold != nullptr ? &fold->stages[s] : nullptr, deferred);
+    const Bytes incoming = borders.incoming[s], outgoing = borders.outgoing[s];
+    const auto made = [&] {
+      return cost_stage(problem, plan.stages[s], sharers, incoming, outgoing, figures,
+                        fold != nullptr ? &fold->stages[s] : nullptr, deferred);
+    };
+    cost.stages[s] =
+        may_be_known ? known->find_or_make(key_of(problem, plan.stages[s], incoming, outgoing, figures, deferred), made)
+                     : made();
   }
   return cost;
 }
@@ -770,5 +799,13 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Fold fold) {
 }
 
 PlanCost cost_memory(const Problem& problem, const Plan& plan) { return cost_plan(problem, plan, Figures::memory); }
+
+PlanCost cost_plan(const Problem& problem, const Plan& plan, KnownStages& known) {
+  return cost_plan(problem, plan, Figures::all, nullptr, &known);
+}
+
+PlanCost cost_memory(const Problem& problem, const Plan& plan, KnownStages& known) {
+  return cost_plan(problem, plan, Figures::memory, nullptr, &known);
+}
 
 } // namespace stagecraft

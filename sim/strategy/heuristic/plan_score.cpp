@@ -2,6 +2,8 @@
 #include "sim/strategy/heuristic/plan_score.hpp"
 
 #include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
+#include "sim/plan/stage_cost/known_stages.hpp"
 
 namespace stagecraft {
 
@@ -13,8 +15,9 @@ std::string why_not(const PlanRequest& request, const Plan& plan) {
   if (std::string replicated = replicated_indivisible(plan, problem.model); !replicated.empty()) {
     return replicated;
   }
-  const auto shortage =
-      plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement);
+  const auto known = kept_for<KnownStages>(request, [] { return KnownStages(); });
+  const auto shortage = plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions,
+                                      request.stage_placement, known.get());
   return shortage ? to_text(*shortage, problem.platform) : "";
 }
 

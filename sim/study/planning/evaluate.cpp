@@ -9,14 +9,14 @@ namespace stagecraft {
 namespace {
 
 std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Plan& plan, Scenario scenario,
-                                                  const GraphChoice& choice = {}) {
+                                                  const GraphChoice& choice = {}, KnownStages* known = nullptr) {
   scenario.strategy = nullptr;
   scenario.plan = &plan;
   const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
   if (std::string lacks = missing_kernel(problem, plan); !lacks.empty()) {
     return Infeasible{std::move(lacks)};
   }
-  const auto ordered = order_plan(costs, scenario, problem, plan);
+  const auto ordered = order_plan(costs, scenario, problem, plan, Folding::off, known);
   if (const Infeasible* reason = std::get_if<Infeasible>(&ordered)) {
     return *reason;
   }
@@ -25,8 +25,8 @@ std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Plan&
 
 } // namespace
 
-Evaluation evaluate(StudyCosts& costs, const Plan& plan, const Scenario& under) {
-  const auto made = graph_of_plan(costs, plan, under, {.exchanges = ExchangeTasks::none});
+Evaluation evaluate(StudyCosts& costs, const Plan& plan, const Scenario& under, KnownStages* known) {
+  const auto made = graph_of_plan(costs, plan, under, {.exchanges = ExchangeTasks::none}, known);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return {.why_not = reason->reason};
   }

@@ -11,8 +11,11 @@
 
 namespace stagecraft {
 
+class KnownStages;
+
 /// What the engine `analytic` measures of a plan under a scenario's schedule, micro-batches and choice of recompute.
-Evaluation evaluate(StudyCosts& costs, const Plan& plan, const Scenario& under);
+/// `known`: where costs of stages may be found, if they are kept.
+Evaluation evaluate(StudyCosts& costs, const Plan& plan, const Scenario& under, KnownStages* known = nullptr);
 
 /// What the study's own engine measures of plans, replayed together.
 std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Plan> plans, const Scenario& under);

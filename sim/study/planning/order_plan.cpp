@@ -6,6 +6,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/likeness/fold_plan.hpp"
+#include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/schedule/place.hpp"
 #include "sim/study/measure/race.hpp"
 
@@ -169,7 +170,7 @@ bool follows_numbers(const StudyCosts& costs, const Scenario& scenario, const Pl
   return !row.timed && !row.in_turn && (fits || is_pipeline(plan, 1));
 }
 
-// Costs of what is simulated: of all replicas, where iterations overlap, devices follow orders of their own, or
+// Costs of what is simulated, if those are fewer: not where iterations overlap, devices follow orders of their own, or
 // micro-batches come to replicas of another turn from stage to stage.
 void fold(StudyCosts& costs, const Problem& problem, OrderedPlan& ordered, bool keeps_turns) {
   const Schedule& schedule = ordered.schedule;
@@ -182,8 +183,6 @@ void fold(StudyCosts& costs, const Problem& problem, OrderedPlan& ordered, bool 
   }
   if (folded) {
     ordered.cost = *std::move(folded);
-  } else if (ordered.cost.stages.empty()) {
-    ordered.cost = cost_plan(problem, ordered.plan);
   }
 }
 
@@ -212,9 +211,12 @@ bool same_work(const Schedule& one, const Schedule& other) {
 }
 
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
-                                                 const Plan& plan, Folding folding) {
-  const bool first_costs = folding == Folding::off || !follows_numbers(costs, scenario, plan);
-  OrderedPlan ordered{plan, first_costs ? cost_plan(problem, plan) : PlanCost{}, {}, {}};
+                                                 const Plan& plan, Folding folding, KnownStages* known) {
+  const auto cost_of = [&](const Plan& costed) {
+    return known != nullptr ? cost_plan(problem, costed, *known) : cost_plan(problem, costed);
+  };
+  const bool first_costs = !follows_numbers(costs, scenario, plan);
+  OrderedPlan ordered{plan, first_costs ? cost_of(plan) : PlanCost{}, {}, {}};
   auto made = scenario.orders != nullptr ? check_orders(*scenario.orders, plan, scenario.micro_batches)
                                          : named_schedule(costs, *scenario.schedule, problem, ordered);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
@@ -237,11 +239,14 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
       if (std::string lacks = missing_kernel(problem, ordered.plan); !lacks.empty()) {
         return Infeasible{std::move(lacks)};
       }
-      ordered.cost = first_costs ? cost_plan(problem, ordered.plan) : PlanCost{};
+      ordered.cost = first_costs ? cost_of(ordered.plan) : PlanCost{};
     }
   }
   if (folding == Folding::on) {
     fold(costs, problem, ordered, keeps_turns);
+  }
+  if (ordered.cost.stages.empty()) {
+    ordered.cost = cost_of(ordered.plan);
   }
   if (auto why = add_recompute(ordered, problem.training.recompute.rule)) {
     return *std::move(why);

@@ -10,6 +10,8 @@
 
 namespace stagecraft {
 
+class KnownStages;
+
 /// Whether two schedules make the same tasks of one plan.
 bool same_work(const Schedule& one, const Schedule& other);
 
@@ -17,8 +19,9 @@ bool same_work(const Schedule& one, const Schedule& other);
 enum class Folding { off, on };
 
 /// The plan as its schedule runs it; or why it cannot. `problem` has the costs. With folding, they are those of the
-/// replicas that are simulated.
+/// replicas that are simulated. `known`: where costs of stages may be found, if they are kept.
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
-                                                 const Plan& plan, Folding folding = Folding::off);
+                                                 const Plan& plan, Folding folding = Folding::off,
+                                                 KnownStages* known = nullptr);
 
 } // namespace stagecraft

@@ -7,6 +7,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/estimate/least_iteration.hpp"
+#include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/strategy/plan_in_groups.hpp"
 #include "sim/study/planning/evaluate.hpp"
 #include "sim/study/planning/make_graph.hpp"
@@ -149,7 +150,8 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
   if (&problem == &costs.believed(scenario.micro_batches, scenario.recompute)) {
     Scenario assumed = scenario;
     assumed.schedule = assumed_schedule(scenario);
-    request.evaluate = [&costs, assumed](const Plan& plan) { return evaluate(costs, plan, assumed); };
+    request.evaluate = [&costs, assumed, known = kept_for<KnownStages>(request, [] { return KnownStages(); })](
+                           const Plan& plan) { return evaluate(costs, plan, assumed, known.get()); };
     request.at_least = bound_under(costs, assumed);
     request.replay = [&costs, assumed](std::span<const Plan> plans) {
       return evaluate_on_engine(costs, plans, assumed);
