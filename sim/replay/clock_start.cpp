@@ -52,9 +52,10 @@ double start_for_many(const ReplayRequest& request) {
 
 // Whether events, each rounded to the last place of a clock that starts there, could move a device's end by more than a
 // small part of the time that computations take.
-bool rounds_too_much(const MostOfADevice& most, double start, double small = 1e-10) {
+bool rounds_too_much(const MostOfADevice& most, double start) {
+  constexpr double kSmall = 1e-10;
   const double last_place = start * std::numeric_limits<double>::epsilon() / 2;
-  return static_cast<double>(most.events) * last_place > small * most.seconds;
+  return static_cast<double>(most.events) * last_place > kSmall * most.seconds;
 }
 
 } // namespace
@@ -69,12 +70,6 @@ double clock_start(const ReplayRequest& request) {
   constexpr double kRoom = 8; // an iteration rarely takes longer, to what the busiest device computes
   return rounds_too_much(most, start) ? std::min(start, power_of_two_beyond(kRoom * most.seconds * request.iterations))
                                       : start;
-}
-
-double clock_start_beyond(const ReplayRequest& request, double least) {
-  constexpr double kSmall = 1e-8;
-  const double start = clock_start(request), later = std::max(start, power_of_two_beyond(least));
-  return rounds_too_much(most_of_a_device(request.graph), later, kSmall) ? start : later;
 }
 
 } // namespace stagecraft

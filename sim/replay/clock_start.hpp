@@ -10,10 +10,6 @@ namespace stagecraft {
 /// rounded alike. So a replay does not depend on what ran before it on the same clock, nor on the order of its sums.
 double clock_start(const ReplayRequest& request);
 
-/// The same, or later, beyond `least`, where that rounds times of a device by less than a hundred-millionth of what it
-/// computes: for replays that are only weighed.
-double clock_start_beyond(const ReplayRequest& request, double least);
-
 /// Whether the many events of a long graph would be rounded too much on a clock that has room for other graphs, too:
 /// then its own starts earlier.
 bool has_own_clock(const ReplayRequest& request);

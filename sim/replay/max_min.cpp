@@ -9,16 +9,10 @@
 namespace stagecraft {
 namespace {
 
-// Where SimGrid's clock would start; later where times could not be told from numbers of missing inputs there, so that
-// a replay shows its period as it goes, and none is repeated for it.
-double origin_of(const ReplayRequest& request) {
-  return request.graph.overlaps ? clock_start_beyond(request, most_missing(request.graph)) : clock_start(request);
-}
-
 std::vector<Timeline> replay_in_turn(std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines;
   for (const ReplayRequest& request : requests) {
-    timelines.push_back(MaxMinRun(request, origin_of(request)).take());
+    timelines.push_back(MaxMinRun(request, clock_start(request)).take());
   }
   return timelines;
 }

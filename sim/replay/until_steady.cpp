@@ -6,16 +6,20 @@
 #include "sim/timeline/steady.hpp"
 
 namespace stagecraft {
+namespace {
 
-double most_missing(const TaskGraph& graph) {
+// Whether a recurrence that starts at `origin` can tell times from numbers of missing inputs.
+bool tells_times(const TaskGraph& graph, double origin) {
   const auto& waits = graph.waits;
-  return static_cast<double>(graph.ties.size()) + *std::max_element(waits.begin(), waits.end());
+  return origin > static_cast<double>(graph.ties.size()) + *std::max_element(waits.begin(), waits.end());
 }
+
+} // namespace
 
 UntilSteady::UntilSteady(const ReplayRequest& request, double origin)
     : request_(request), origin_(origin),
       watches_(request.most_iterations >= request.iterations && request.graph.overlaps && request.computing.empty() &&
-               origin > most_missing(request.graph)),
+               tells_times(request.graph, origin)),
       iterations_(request.iterations) {
   if (watches_) {
     request_.iterations = request.most_iterations;

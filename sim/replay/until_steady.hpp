@@ -7,9 +7,6 @@
 
 namespace stagecraft {
 
-/// The most inputs that a task can miss. A recurrence that starts later can tell times from numbers of missing inputs.
-double most_missing(const TaskGraph& graph);
-
 /// Watches a recurrence that goes in the order of time. Until a device has done all its work of some iterations, they
 /// are the same whether more follow or not. So one replay of many tells what replays of few, of twice as many, and so
 /// on would tell of their period.

@@ -117,42 +117,6 @@ TEST_CASE("one replay that stops where its period shows tells what replays of mo
   CHECK(longer > 10);
 }
 
-// The graph and its platform 2^bits times as fast: the same, but for times.
-void quicken(TaskGraph& graph, Platform& platform, int bits) {
-  const double times = std::ldexp(1.0, bits);
-  for (Work& work : graph.works) {
-    work.seconds = work.seconds / times;
-    work.latency = work.latency / times;
-  }
-  for (Leg& leg : graph.legs) {
-    leg.bandwidth = leg.bandwidth * times;
-  }
-  for (Link& link : platform.links) {
-    link.bandwidth = link.bandwidth * times;
-  }
-}
-
-TEST_CASE("a replay without SimGrid stops where its period shows, however early its clock could start",
-          "[study][steady]") {
-  std::mt19937 random(43);
-  int longer = 0;
-  for (int n = 0; n < 20; ++n) {
-    const test::RandomCase one = random_case(random);
-    Platform platform = test::star_of(one.pipeline);
-    TaskGraph graph = graph_of(one, platform);
-    ReplayRequest watched{graph, platform, kShort};
-    watched.most_iterations = 8 * watched.iterations;
-    const Timeline slow = replay_max_min({&watched, 1}).front();
-    quicken(graph, platform, 17);
-    const Timeline quick = replay_max_min({&watched, 1}).front();
-    CAPTURE(n, one.schedule.name, one.pipeline.ranks, one.schedule.micro_batches);
-    CHECK(quick.iterations == slow.iterations);
-    CHECK((quick.end() == kInfinity) == (slow.end() == kInfinity));
-    longer += quick.iterations > watched.iterations ? 1 : 0;
-  }
-  CHECK(longer > 3);
-}
-
 TEST_CASE("a replay on SimGrid that stops when a device runs out of work tells the same period", "[study][steady]") {
   std::mt19937 random(41);
   int left_out = 0;
