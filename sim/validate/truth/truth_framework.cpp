@@ -38,7 +38,7 @@ constexpr std::array kFrameworks = {
                    false,
                    true},
     TruthFramework{"mxnet", "MXNet", {"mxnet"}, false, true},
-    TruthFramework{"nvidia-examples", "NVIDIA's examples in PyTorch", {"deeplearningexamples"}, false, true},
+    TruthFramework{"pytorch-nvidia", "NVIDIA's examples in PyTorch", {"deeplearningexamples"}, false, true},
     TruthFramework{"transformers", "Hugging Face Transformers", {"hugging face transformers", "transformers trainer"}},
     TruthFramework{"pytorch-compiled", "PyTorch, compiled"},
     TruthFramework{"pytorch-autocast", "PyTorch in 16 bits, one operator after another"},
