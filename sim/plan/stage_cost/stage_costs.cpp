@@ -697,12 +697,13 @@ std::string key_of(const Problem& problem, const Stage& stage, Bytes incoming, B
   const auto& [expert_ranks, expert_tensor] = experts;
   const auto& [context_ranks, context_rule, context_heads, context_order] = context;
   std::string key;
+  const void* const whose = &problem;
   const auto add = [&key](const auto&... values) { (put(key, values), ...); };
   put_list(key, operators);
   put_list(key, devices);
   put_list(key, shares);
   put_list(key, recomputed);
-  add(&problem, incoming, outgoing, figures, deferred, tensor_parallel, sequence_parallel, tensor_rule, recompute,
+  add(whose, incoming, outgoing, figures, deferred, tensor_parallel, sequence_parallel, tensor_rule, recompute,
       context_ranks, context_rule, context_heads, context_order, expert_ranks, expert_tensor, turns, streams);
   return key;
 }
