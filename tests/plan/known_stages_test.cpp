@@ -58,8 +58,8 @@ TEST_CASE("costs of known stages are those of stages that are not", "[plan][know
   for (const int time : {1, 2}) {
     for (const Plan& plan : plans()) {
       CAPTURE(time, &plan - plans().data());
-      check_same(cost_memory(world.problem, plan, known), cost_memory(world.problem, plan));
-      check_same(cost_plan(world.problem, plan, known), cost_plan(world.problem, plan));
+      check_same(cost_memory(world.problem, plan, &known), cost_memory(world.problem, plan));
+      check_same(cost_plan(world.problem, plan, &known), cost_plan(world.problem, plan));
     }
   }
 }
@@ -70,8 +70,8 @@ TEST_CASE("stages of one problem are not those of another", "[plan][known]") {
   test::World world(test::Chain::toy_of(4, Bytes{0})), other(slower);
   KnownStages known;
   const Plan plan = plans().front();
-  cost_plan(world.problem, plan, known);
-  check_same(cost_plan(other.problem, plan, known), cost_plan(other.problem, plan));
+  cost_plan(world.problem, plan, &known);
+  check_same(cost_plan(other.problem, plan, &known), cost_plan(other.problem, plan));
 }
 
 TEST_CASE("a stage is worked out once", "[plan][known]") {

@@ -284,7 +284,7 @@ std::string missing_kernel(const Problem& problem, const Plan& plan) {
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
                                             const InFlight& in_flight, int versions, StagePlacement placement,
                                             KnownStages* known) {
-  const PlanCost cost = known != nullptr ? cost_memory(problem, plan, *known) : cost_memory(problem, plan);
+  const PlanCost cost = cost_memory(problem, plan, known);
   if (is_pipeline(plan, chunks, placement) || plan.stages.size() == 1) {
     return memory_shortage(problem, plan, cost, in_flight, versions);
   }

@@ -190,8 +190,6 @@ Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator,
 
 namespace {
 
-Seconds sum_of(const std::vector<Seconds>& times) { return std::accumulate(times.begin(), times.end(), Seconds{0}); }
-
 // What kernels of these times leave idle of the slowest of the types: the others only leave more.
 RestOfPasses kernels_at_rest(const Problem& problem, const Stage& stage, const TensorSplit& split,
                              const std::vector<int>& types, double share, const std::vector<OperatorTime>& times) {
@@ -360,8 +358,11 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
   GroupPasses passes = write_passes(stage, split, groups, share, times);
   Seconds ahead;
   if (problem.training.launches.each.value > 0) {
+    const RestOfPasses busy = rest;
     ahead = bound_by_host(problem, stage, split, types, groups, passes, times, rest);
-    passes = write_passes(stage, split, groups, share, times);
+    if (rest.forward > busy.forward || rest.backward > busy.backward) { // it is late
+      passes = write_passes(stage, split, groups, share, times);
+    }
   }
   Seconds computed_forward, computed_backward;
   for (const OperatorTime& time : times) {

@@ -43,8 +43,6 @@ double trained_tensors(const Operator& what) {
       all.begin(), all.end(), [](const ParameterSignature& one) { return one.trained && one.tied_to < 0; }));
 }
 
-Seconds sum_of(std::span<const Seconds> times) { return std::accumulate(times.begin(), times.end(), Seconds{0}); }
-
 Shard shard_at(std::span<const Shard> shards, std::size_t at) { return shards.empty() ? Shard{} : shards[at]; }
 
 } // namespace
@@ -56,6 +54,8 @@ double slowest_host(const Platform& platform, std::span<const DeviceId> devices)
   }
   return slowest;
 }
+
+Seconds sum_of(std::span<const Seconds> times) { return std::accumulate(times.begin(), times.end(), Seconds{0}); }
 
 Seconds exchange_launch(const Problem& problem, OperatorId op, double host_speed) {
   const HostLaunches& host = problem.training.launches;

@@ -39,6 +39,9 @@ struct OperatorExchanges {
 /// The lowest host speed of some devices.
 double slowest_host(const Platform& platform, std::span<const DeviceId> devices);
 
+/// Of times one after another.
+Seconds sum_of(std::span<const Seconds> times);
+
 /// Of an exchange of this operator.
 Seconds exchange_launch(const Problem& problem, OperatorId op, double host_speed);
 

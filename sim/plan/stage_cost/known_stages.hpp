@@ -35,8 +35,9 @@ private:
   std::size_t bytes_ = 0; // of all that is known, about
 };
 
-/// cost_plan() and cost_memory() of a plan, some of whose stages may be known. The problem must outlive `known`.
-PlanCost cost_plan(const Problem& problem, const Plan& plan, KnownStages& known);
-PlanCost cost_memory(const Problem& problem, const Plan& plan, KnownStages& known);
+/// cost_plan() and cost_memory() of a plan, some of whose stages may be known; null: none is, and none is kept. The
+/// problem must outlive `known`.
+PlanCost cost_plan(const Problem& problem, const Plan& plan, KnownStages* known);
+PlanCost cost_memory(const Problem& problem, const Plan& plan, KnownStages* known);
 
 } // namespace stagecraft

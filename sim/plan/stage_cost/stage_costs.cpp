@@ -801,12 +801,12 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Fold fold) {
 
 PlanCost cost_memory(const Problem& problem, const Plan& plan) { return cost_plan(problem, plan, Figures::memory); }
 
-PlanCost cost_plan(const Problem& problem, const Plan& plan, KnownStages& known) {
-  return cost_plan(problem, plan, Figures::all, nullptr, &known);
+PlanCost cost_plan(const Problem& problem, const Plan& plan, KnownStages* known) {
+  return cost_plan(problem, plan, Figures::all, nullptr, known);
 }
 
-PlanCost cost_memory(const Problem& problem, const Plan& plan, KnownStages& known) {
-  return cost_plan(problem, plan, Figures::memory, nullptr, &known);
+PlanCost cost_memory(const Problem& problem, const Plan& plan, KnownStages* known) {
+  return cost_plan(problem, plan, Figures::memory, nullptr, known);
 }
 
 } // namespace stagecraft

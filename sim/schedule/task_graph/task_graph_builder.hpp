@@ -288,6 +288,7 @@ private:
   // What a device takes part in of one kind, with the place in its program that it belongs to. Where all collectives
   // are those of one group, its first device stands for the others.
   std::map<std::pair<int, TaskKind>, std::vector<std::pair<std::int32_t, Reduction>>> queues_;
+  bool experts_apart_ = false; // groups that share experts have collectives of their own
   static constexpr std::int32_t kLastPlace = std::numeric_limits<std::int32_t>::max(); // behind the program
   std::vector<std::pair<std::int32_t, TaskId>> insertions_;    // (place in graph_.program, task that stands before it)
   std::map<std::pair<int, TaskKind>, std::int32_t> copy_legs_; // of devices: their legs among graph_.legs

@@ -507,6 +507,8 @@ void TaskGraphBuilder::share_experts(int stage, int rank) {
 // Adds the collectives of all stages' units.
 void TaskGraphBuilder::share_units() {
   list_unit_steps();
+  experts_apart_ = std::any_of(cost_.stages.begin(), cost_.stages.end(),
+                               [](const StageCost& cost) { return cost.expert_gradients.value > 0; });
   for (int s = 0; s < stages(); ++s) {
     if (cost_.stages[s].shares_units()) {
       share_stage(s);
@@ -535,9 +537,7 @@ void TaskGraphBuilder::share_stage(int stage) {
 // exchanges comes behind what all replicas do for the same step.
 void TaskGraphBuilder::queue_up(int stage, TaskKind kind, const std::vector<std::size_t>& members, std::size_t step,
                                 Reduction made) {
-  const bool apart = std::any_of(cost_.stages.begin(), cost_.stages.end(),
-                                 [](const StageCost& cost) { return cost.expert_gradients.value > 0; });
-  const std::size_t count = apart ? members.size() : 1;
+  const std::size_t count = experts_apart_ ? members.size() : 1;
   for (std::size_t i = 0; i < count; ++i) {
     queues_[{replicas_[stage][members[i]].device, kind}].push_back({unit_steps_[stage][members[i]][step], made});
   }

@@ -212,11 +212,8 @@ bool same_work(const Schedule& one, const Schedule& other) {
 
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
                                                  const Plan& plan, Folding folding, KnownStages* known) {
-  const auto cost_of = [&](const Plan& costed) {
-    return known != nullptr ? cost_plan(problem, costed, *known) : cost_plan(problem, costed);
-  };
   const bool first_costs = !follows_numbers(costs, scenario, plan);
-  OrderedPlan ordered{plan, first_costs ? cost_of(plan) : PlanCost{}, {}, {}};
+  OrderedPlan ordered{plan, first_costs ? cost_plan(problem, plan, known) : PlanCost{}, {}, {}};
   auto made = scenario.orders != nullptr ? check_orders(*scenario.orders, plan, scenario.micro_batches)
                                          : named_schedule(costs, *scenario.schedule, problem, ordered);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
@@ -239,14 +236,14 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
       if (std::string lacks = missing_kernel(problem, ordered.plan); !lacks.empty()) {
         return Infeasible{std::move(lacks)};
       }
-      ordered.cost = first_costs ? cost_of(ordered.plan) : PlanCost{};
+      ordered.cost = first_costs ? cost_plan(problem, ordered.plan, known) : PlanCost{};
     }
   }
   if (folding == Folding::on) {
     fold(costs, problem, ordered, keeps_turns);
   }
   if (ordered.cost.stages.empty()) {
-    ordered.cost = cost_of(ordered.plan);
+    ordered.cost = cost_plan(problem, ordered.plan, known);
   }
   if (auto why = add_recompute(ordered, problem.training.recompute.rule)) {
     return *std::move(why);

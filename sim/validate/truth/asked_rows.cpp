@@ -146,11 +146,6 @@ void recompute_to_fit(AskedRows& asked, std::vector<TruthPrediction>& prediction
   predictions.insert(predictions.end(), more.begin(), more.end());
 }
 
-TimedParts timed_parts(const TruthRow& row) {
-  const auto notes = [&](std::string_view words) { return row.note.find(words) != std::string::npos; };
-  return notes("forward only") ? TimedParts::forward : notes("no optimizer") ? TimedParts::passes : TimedParts::all;
-}
-
 std::string why_not(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
   const auto reason_of_study = [&](std::size_t study) {
     const auto* reason = std::get_if<Infeasible>(&predictions[study]);

@@ -37,9 +37,6 @@ AskedRows ask_rows(std::vector<TruthRow> rows, const std::filesystem::path& ship
 /// blocks run again, where this takes less: it ran. Adds these studies, and their predictions.
 void recompute_to_fit(AskedRows& asked, std::vector<TruthPrediction>& predictions, const ValidateOptions& options);
 
-/// What the row's note says that its time is of.
-TimedParts timed_parts(const TruthRow& row);
-
 /// Why a row is not predicted; "": it is. `predictions`: of AskedRows::studies, here as below.
 std::string why_not(const AskedRow& asked, const std::vector<TruthPrediction>& predictions);
 

@@ -238,6 +238,11 @@ double PredictedRun::peak_memory() const {
   return stage_memory.empty() ? 0 : *std::max_element(stage_memory.begin(), stage_memory.end());
 }
 
+TimedParts timed_parts(const TruthRow& row) {
+  const auto notes = [&](std::string_view words) { return row.note.find(words) != std::string::npos; };
+  return notes("forward only") ? TimedParts::forward : notes("no optimizer") ? TimedParts::passes : TimedParts::all;
+}
+
 PredictedRun PredictedRun::of(TimedParts parts) const {
   if (parts == TimedParts::all) {
     return *this;

@@ -16,6 +16,8 @@ namespace stagecraft {
 
 /// The parts of an iteration that a table's time is of.
 enum class TimedParts { all, passes, forward };
+/// What the row's note says that its time is of.
+TimedParts timed_parts(const TruthRow& row);
 
 /// What a figure is of. It says what its prediction rests on, and whose errors tell how far off it may be.
 enum class FigureKind {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "sim/base/divisors.hpp"
-#include "sim/validate/truth/asked_rows.hpp"
+#include "sim/validate/truth/truth_metrics.hpp"
 #include "sim/validate/truth/truth_study.hpp"
 #include "sim/workload/import/decoder.hpp"
 
