@@ -4,9 +4,9 @@
 #include <map>
 #include <tuple>
 
-#include "calibrate/fit/fit_line.hpp"
-#include "calibrate/fit/fit_power.hpp"
-#include "calibrate/fit/kernel_forms.hpp"
+#include "calibrate/fit/forms/fit_line.hpp"
+#include "calibrate/fit/forms/fit_power.hpp"
+#include "calibrate/fit/forms/kernel_forms.hpp"
 #include "calibrate/fit/library_changes.hpp"
 
 namespace stagecraft::fit {

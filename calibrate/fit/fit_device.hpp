@@ -5,10 +5,10 @@
 #include <functional>
 #include <vector>
 
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "sim/platform/platform.hpp"
 
-#include "calibrate/fit/blocks.hpp"
+#include "calibrate/fit/forms/blocks.hpp"
 #include "calibrate/fit/kernel_tables.hpp"
 
 namespace stagecraft::fit {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 
-#include "calibrate/fit/sample.hpp"
+#include "calibrate/fit/forms/sample.hpp"
 
 namespace stagecraft::fit {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "sim/platform/platform.hpp"
 
 namespace stagecraft::fit {

@@ -9,7 +9,7 @@
 
 #include "sim/base/format/yaml_text.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/platform/kernel_features.hpp"
+#include "sim/platform/fits/kernel_features.hpp"
 
 namespace stagecraft::fit {
 namespace {

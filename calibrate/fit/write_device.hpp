@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/platform/kernel_fits.hpp"
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
+#include "sim/platform/fits/measurements.hpp"
 
 namespace stagecraft::fit {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 
 namespace stagecraft::foreign {
 

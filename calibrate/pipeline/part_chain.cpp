@@ -6,7 +6,7 @@
 #include "sim/base/statistics.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
 
-#include "calibrate/fit/fit_line.hpp"
+#include "calibrate/fit/forms/fit_line.hpp"
 
 namespace stagecraft::pipeline {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "calibrate/pipeline/backend.hpp"
-#include "calibrate/pipeline/perceptron.hpp"
+#include "calibrate/pipeline/work/perceptron.hpp"
 
 namespace stagecraft::pipeline {
 

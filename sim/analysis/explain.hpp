@@ -7,7 +7,7 @@
 
 #include "sim/analysis/communication.hpp"
 #include "sim/replay/replay.hpp"
-#include "sim/replay/sensitivities.hpp"
+#include "sim/replay/what_if/sensitivities.hpp"
 
 namespace stagecraft {
 

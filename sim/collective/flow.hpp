@@ -8,7 +8,7 @@
 
 #include "sim/base/units.hpp"
 #include "sim/collective/protocol.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/platform/route.hpp"
 
 namespace stagecraft {

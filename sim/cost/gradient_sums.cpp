@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/cost/memory.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 
 namespace stagecraft {
 namespace {

@@ -7,7 +7,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/cost/streams.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 
 namespace stagecraft {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "sim/base/format/physical_ranges.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/platform/measurements.hpp"
 #include "sim/platform/scale_device.hpp"
 
 namespace stagecraft {

@@ -16,7 +16,7 @@
 
 namespace stagecraft {
 
-struct KernelFits; // sim/platform/kernel_fits.hpp
+struct KernelFits; // sim/platform/fits/kernel_fits.hpp
 
 using DeviceId = int; ///< index into Platform::devices
 using LinkId = int;   ///< index into Platform::links

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "sim/base/format/physical_ranges.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/platform/platform_file.hpp"
 
 namespace stagecraft::platform_file {

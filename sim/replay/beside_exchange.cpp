@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/replay/clock_start.hpp"
 #include "sim/replay/speeds.hpp"
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "sim/base/format/yaml.hpp"
-#include "sim/replay/perturb.hpp"
+#include "sim/replay/what_if/perturb.hpp"
 
 namespace stagecraft {
 

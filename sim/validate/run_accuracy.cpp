@@ -11,7 +11,7 @@
 #include "sim/base/format/schema.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/replay/contention.hpp"
-#include "sim/replay/lockstep.hpp"
+#include "sim/replay/what_if/lockstep.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/table.hpp"
 #include "sim/timeline/critical_path.hpp"

@@ -7,7 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/named_table.hpp"
-#include "sim/validate/truth/truth_row.hpp"
+#include "sim/validate/truth/rows/truth_row.hpp"
 #include "sim/validate/truth/validate_truth.hpp"
 
 namespace stagecraft {

@@ -41,7 +41,8 @@ const std::map<std::string, Folders>& include_table() {
     row("base/format", {"base/system"});
     row("base/process", {"base/system"});
     row("base/kernel", {"base"});
-    row("platform", {"base/kernel", "base/format"});
+    row("platform/fits", {"base/kernel", "base/format"});
+    row("platform", {"platform/fits"});
     row("workload", {"base/kernel"});
     row("workload/training", {"workload", "base/format"});
     row("workload/layer", {"workload/training"});
@@ -51,7 +52,8 @@ const std::map<std::string, Folders>& include_table() {
     row("collective", {"platform"});
     row("plan/program", {"cost", "collective"});
     row("plan", {"cost", "plan/program"});
-    row("plan/stage_cost", {"plan"});
+    row("plan/stage_cost/groups", {"plan"});
+    row("plan/stage_cost", {"plan/stage_cost/groups"});
     row("plan/likeness", {"plan/stage_cost"});
     row("plan/estimate", {"plan/stage_cost"});
     row("strategy/heuristic", {"plan/estimate"});
@@ -63,23 +65,26 @@ const std::map<std::string, Folders>& include_table() {
     row("timeline", {"schedule/task_graph"});
     row("replay", {"timeline", "base/process"});
     row("replay/simgrid", {"replay"});
+    row("replay/what_if", {"replay"});
     row("result", {"timeline"});
     row("report", {"result"});
     row("report/page", {"report"});
     row("report/page/sweep", {"report/page"});
     row("plan_format", {"strategy", "workload/import", "workload/config", "result"});
-    row("study", {"strategy", "schedule/format", "replay", "result", "plan_format"});
+    row("study", {"strategy", "schedule/format", "replay/what_if", "result", "plan_format"});
     row("study/measure", {"study"});
     row("study/planning", {"study/measure"});
     row("study/compare", {"study/planning"});
     row("sweep/space", {"study/compare"});
     row("sweep/store", {"sweep/space", "report/page/sweep"});
     row("sweep/run", {"sweep/store"});
-    row("validate/truth", {"study/compare", "report"});
+    row("validate/truth/rows", {"study/compare", "report"});
+    row("validate/truth", {"validate/truth/rows"});
     row("validate", {"validate/truth"});
     row("analysis", {"study/compare", "report"});
-    row("fit", {"platform", "workload/training", "collective"}); // calibrate/fit: fits to measurements
-    row("gpu/sweep", {});                                        // calibrate/gpu: measures a GPU
+    row("fit/forms", {"platform", "workload/training", "collective"}); // calibrate/fit: fits to measurements
+    row("fit", {"fit/forms"});
+    row("gpu/sweep", {}); // calibrate/gpu: measures a GPU
     row("gpu/output", {"gpu/sweep"});
     row("gpu/device", {"gpu/output"});
     row("gpu/kernels", {"gpu/device"});
@@ -89,7 +94,8 @@ const std::map<std::string, Folders>& include_table() {
     row("gpu", {"gpu/check", "gpu/links", "gpu/pipelines"});
     row("cpu", {"platform", "workload/layer", "gpu/output"}); // calibrate/cpu: measures a processor
     row("foreign", {"platform", "workload/import"});          // calibrate/foreign: measurements by other tools
-    row("pipeline", {"timeline", "fit", "cpu", "base/process", "gpu/pipelines"}); // calibrate/pipeline: real runs
+    row("pipeline/work", {"timeline", "cpu"});
+    row("pipeline", {"pipeline/work", "fit", "cpu", "base/process", "gpu/pipelines"}); // calibrate/pipeline: real runs
     row("app/common", {"validate", "sweep/store", "schedule/format", "pipeline"});
     row("app/run", {"app/common"});
     row("app/command", {"app/run", "analysis", "sweep/run", "foreign", "gpu"});
@@ -107,7 +113,7 @@ const std::map<std::string, Folders>& package_table() {
       {"simgrid", {"replay/simgrid"}},
       {"onnx", {"workload/import"}},
       {"google", {"workload/import"}}, // protobuf, the format of ONNX files
-      {"Eigen", {"fit", "cpu", "pipeline"}},
+      {"Eigen", {"fit/forms", "cpu", "pipeline", "pipeline/work"}},
       {"CLI", {"app/common"}},
       {"nlohmann",
        {"base/format", "workload/import", "result", "report", "report/page", "plan_format", "sweep/store", "sweep/run",
@@ -357,11 +363,11 @@ TEST_CASE("the architecture rules catch violations", "[architecture]") {
   CHECK(defects("sim/app/common/x.cpp", "#include <CLI/CLI.hpp>").empty());
   CHECK(defects("sim/app/common/x.hpp", "#include <CLI/CLI.hpp>") ==
         "sim/app/common/x.hpp:3: a header of the program includes 'CLI/CLI.hpp', which takes long to compile");
-  CHECK(defects("calibrate/fit/x.cpp", "#include <Eigen/Dense>").empty());
+  CHECK(defects("calibrate/fit/forms/x.cpp", "#include <Eigen/Dense>").empty());
   CHECK(defects("calibrate/fit/x.cpp", "#include \"sim/plan/plan.hpp\"") ==
         "calibrate/fit/x.cpp:3: calibrate/fit may not include sim/plan");
-  CHECK(defects("sim/cost/x.cpp", "#include \"calibrate/fit/sample.hpp\"") ==
-        "sim/cost/x.cpp:3: sim/cost may not include calibrate/fit");
+  CHECK(defects("sim/cost/x.cpp", "#include \"calibrate/fit/forms/sample.hpp\"") ==
+        "sim/cost/x.cpp:3: sim/cost may not include calibrate/fit/forms");
   CHECK(defects("sim/new/x.cpp", "") == "sim/new/x.cpp:1: sim/new has no place in the include table");
   CHECK(defects_of("sim/plan/x.hpp", "") ==
         std::vector<std::string>{"sim/plan/x.hpp:1: no SPDX line", "sim/plan/x.hpp:1: no #pragma once"});

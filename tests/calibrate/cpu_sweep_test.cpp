@@ -4,7 +4,7 @@
 #include <set>
 
 #include "sim/base/system/file.hpp"
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/system/file.hpp"
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "tests/calibrate/fake_cuda.hpp"
 #include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/collective/algorithm.hpp"
 #include "sim/collective/dispatch.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "tests/catch.hpp"
 #include "tests/collective/clusters.hpp"
 

@@ -1,7 +1,7 @@
 // The cost model calibrated: kernels that were measured, a roofline for the rest.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cost/cost_model.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost/devices.hpp"
 

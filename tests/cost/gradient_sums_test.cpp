@@ -1,7 +1,7 @@
 // Gradients of weights that products add to sums: what the sums move beside the products.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cost/gradient_sums.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost/devices.hpp"
 

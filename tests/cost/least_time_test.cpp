@@ -7,7 +7,7 @@
 #include "sim/cost/cost_model.hpp"
 #include "sim/cost/device_speeds.hpp"
 #include "sim/cost/least_over_parts.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost/devices.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 
-#include "calibrate/fit/fit_cast.hpp"
+#include "calibrate/fit/forms/fit_cast.hpp"
 
 namespace stagecraft::fit {
 namespace {

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
-#include "calibrate/fit/fit_dispatch.hpp"
+#include "calibrate/fit/forms/fit_dispatch.hpp"
 
 namespace stagecraft::fit {
 namespace {

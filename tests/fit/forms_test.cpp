@@ -4,15 +4,15 @@
 #include <set>
 
 #include "sim/base/random.hpp"
-#include "sim/platform/kernel_features.hpp"
+#include "sim/platform/fits/kernel_features.hpp"
 #include "tests/catch.hpp"
 
-#include "calibrate/fit/blocks.hpp"
-#include "calibrate/fit/fit_family.hpp"
-#include "calibrate/fit/fit_grid.hpp"
-#include "calibrate/fit/fit_line.hpp"
-#include "calibrate/fit/fit_power.hpp"
-#include "calibrate/fit/kernel_forms.hpp"
+#include "calibrate/fit/forms/blocks.hpp"
+#include "calibrate/fit/forms/fit_family.hpp"
+#include "calibrate/fit/forms/fit_grid.hpp"
+#include "calibrate/fit/forms/fit_line.hpp"
+#include "calibrate/fit/forms/fit_power.hpp"
+#include "calibrate/fit/forms/kernel_forms.hpp"
 
 namespace stagecraft::fit {
 namespace {

@@ -3,7 +3,7 @@
 #include "sim/base/random.hpp"
 #include "tests/catch.hpp"
 
-#include "calibrate/fit/least_squares.hpp"
+#include "calibrate/fit/forms/least_squares.hpp"
 
 namespace stagecraft::fit {
 namespace {

@@ -15,9 +15,9 @@
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
-#include "calibrate/fit/fit_cast.hpp"
 #include "calibrate/fit/fit_device.hpp"
-#include "calibrate/fit/fit_line.hpp"
+#include "calibrate/fit/forms/fit_cast.hpp"
+#include "calibrate/fit/forms/fit_line.hpp"
 #include "calibrate/fit/library_changes.hpp"
 
 namespace stagecraft::fit {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
 #include "tests/source_dir.hpp"

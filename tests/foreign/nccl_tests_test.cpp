@@ -1,7 +1,7 @@
 // Output of nccl-tests as files of measurements.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/system/file.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
 #include "tests/source_dir.hpp"

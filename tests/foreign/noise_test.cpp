@@ -4,8 +4,8 @@
 #include <map>
 
 #include "sim/base/random.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/platform/measurements.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
 #include "tests/source_dir.hpp"

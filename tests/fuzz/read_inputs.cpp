@@ -6,7 +6,7 @@
 #include "sim/cost/cost_model.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "sim/platform/route.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
 #include "sim/study/study.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "tests/fuzz/fuzz_files.hpp"
 #include "tests/fuzz/read.hpp"
 

@@ -9,7 +9,7 @@
 #include "calibrate/pipeline/cores.hpp"
 #include "calibrate/pipeline/executor.hpp"
 #include "calibrate/pipeline/measure_cores.hpp"
-#include "calibrate/pipeline/stage_kernels.hpp"
+#include "calibrate/pipeline/work/stage_kernels.hpp"
 
 namespace stagecraft::pipeline {
 namespace {

@@ -8,7 +8,7 @@
 #include "tests/schedule/random_pipelines.hpp"
 
 #include "calibrate/pipeline/executor.hpp"
-#include "calibrate/pipeline/scale.hpp"
+#include "calibrate/pipeline/work/scale.hpp"
 
 namespace stagecraft::pipeline {
 namespace {

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <string>
 
+#include "sim/plan/stage_cost/groups/token_loads.hpp"
 #include "sim/plan/stage_cost/stage_costs.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
-#include "sim/plan/stage_cost/token_loads.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 #include "tests/workload/models.hpp"

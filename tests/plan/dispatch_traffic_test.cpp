@@ -7,7 +7,7 @@
 
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/system/file.hpp"
-#include "sim/plan/stage_cost/dispatch_traffic.hpp"
+#include "sim/plan/stage_cost/groups/dispatch_traffic.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"

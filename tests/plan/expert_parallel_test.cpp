@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "sim/plan/stage_cost/expert_loads.hpp"
+#include "sim/plan/stage_cost/groups/expert_loads.hpp"
 #include "sim/plan/stage_cost/stage_costs.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"

@@ -5,7 +5,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/lower_bound.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/place.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"

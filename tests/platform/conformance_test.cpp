@@ -4,7 +4,7 @@
 #include <map>
 
 #include "sim/base/system/file.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/platform/route.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "sim/base/format/yaml.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

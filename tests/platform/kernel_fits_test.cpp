@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "sim/platform/kernel_features.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_features.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 

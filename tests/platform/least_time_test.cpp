@@ -4,8 +4,8 @@
 #include <random>
 
 #include "sim/base/system/file.hpp"
-#include "sim/platform/kernel_features.hpp"
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_features.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 

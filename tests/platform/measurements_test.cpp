@@ -1,7 +1,7 @@
 // Files of measurements: read whole, or refused with the place and the reason.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/system/file.hpp"
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 

@@ -1,7 +1,7 @@
 // Equal replicas that share a port, by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/platform/load_platform.hpp"
-#include "sim/replay/lockstep.hpp"
+#include "sim/replay/what_if/lockstep.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"

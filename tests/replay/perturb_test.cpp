@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "sim/replay/perturb.hpp"
+#include "sim/replay/what_if/perturb.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"
 

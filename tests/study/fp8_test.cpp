@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/study/study_costs.hpp"
 #include "tests/study/studies.hpp"
 

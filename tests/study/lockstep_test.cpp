@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/analysis/explain.hpp"
 #include "sim/base/improves.hpp"
-#include "sim/replay/lockstep.hpp"
+#include "sim/replay/what_if/lockstep.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/study/measure/race.hpp"

@@ -1,8 +1,8 @@
 // What people call devices, frameworks and settings in tables of measured runs. The tables here are made up.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/validate/truth/truth_metrics.hpp"
-#include "sim/validate/truth/truth_row.hpp"
-#include "sim/validate/truth/truth_study.hpp"
+#include "sim/validate/truth/rows/truth_metrics.hpp"
+#include "sim/validate/truth/rows/truth_row.hpp"
+#include "sim/validate/truth/rows/truth_study.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

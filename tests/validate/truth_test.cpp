@@ -4,8 +4,8 @@
 
 #include "sim/validate/truth/intervals.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
-#include "sim/validate/truth/truth_row.hpp"
-#include "sim/validate/truth/truth_study.hpp"
+#include "sim/validate/truth/rows/truth_row.hpp"
+#include "sim/validate/truth/rows/truth_study.hpp"
 #include "sim/validate/validators.hpp"
 #include "sim/workload/training/framework.hpp"
 #include "tests/study/studies.hpp"

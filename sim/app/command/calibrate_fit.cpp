@@ -11,7 +11,7 @@
 #include "sim/study/inputs.hpp"
 
 #include "calibrate/fit/fit_device.hpp"
-#include "calibrate/fit/fit_dispatch.hpp"
+#include "calibrate/fit/forms/fit_dispatch.hpp"
 #include "calibrate/fit/write_device.hpp"
 
 namespace stagecraft {

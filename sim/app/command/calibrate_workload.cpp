@@ -10,7 +10,7 @@
 #include "sim/base/statistics.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/platform/measurements.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
 
 #include "calibrate/cpu/measure_kernels.hpp"

@@ -13,8 +13,8 @@
 #include "sim/base/format/schema.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/platform/measurements.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"

@@ -2,8 +2,8 @@
 #include "sim/app/common/calibration_files.hpp"
 
 #include "sim/app/common/program.hpp"
+#include "sim/platform/fits/measurements.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/platform/measurements.hpp"
 #include "sim/study/inputs.hpp"
 
 #include "calibrate/fit/fit_device.hpp"

@@ -6,7 +6,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/base/format/schema.hpp"
 
-#include "calibrate/fit/blocks.hpp"
+#include "calibrate/fit/forms/blocks.hpp"
 #include "calibrate/fit/residual_plot.hpp"
 
 namespace stagecraft {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/report/table.hpp"
 
 #include "calibrate/fit/evaluate.hpp"

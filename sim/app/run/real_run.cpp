@@ -18,8 +18,8 @@
 #include "sim/timeline/metrics.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
 
-#include "calibrate/pipeline/scale.hpp"
-#include "calibrate/pipeline/stage_kernels.hpp"
+#include "calibrate/pipeline/work/scale.hpp"
+#include "calibrate/pipeline/work/stage_kernels.hpp"
 
 namespace stagecraft {
 

@@ -13,7 +13,7 @@
 #include "sim/collective/group_ways.hpp"
 #include "sim/collective/rank_map.hpp"
 #include "sim/plan/stage_cost/communicators.hpp"
-#include "sim/plan/stage_cost/dispatch_traffic.hpp"
+#include "sim/plan/stage_cost/groups/dispatch_traffic.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 namespace stagecraft {

@@ -7,7 +7,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
-#include "sim/plan/stage_cost/axis_groups.hpp"
+#include "sim/plan/stage_cost/groups/axis_groups.hpp"
 #include "sim/plan/stage_cost/host_launches.hpp"
 
 namespace stagecraft {

@@ -12,12 +12,10 @@
 #include "sim/base/bytes.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/cost/kernel_power.hpp"
-#include "sim/plan/stage_cost/expert_loads.hpp"
-#include "sim/plan/stage_cost/kept_bytes.hpp"
+#include "sim/plan/stage_cost/held_memory.hpp"
 #include "sim/plan/stage_cost/known_stages.hpp"
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/replica_times.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
-#include "sim/plan/stage_cost/token_loads.hpp"
 
 namespace stagecraft {
 namespace {
@@ -31,174 +29,6 @@ std::vector<int> stage_of_operator(const Problem& problem, const Plan& plan) {
   }
   return stage;
 }
-
-struct Sums {
-  double forward = 0, input = 0, weight = 0;
-  double overlap = 0;                                  // seconds saved by computing both gradients at the same time
-  double again = 0;                                    // forward time of recomputed operators
-  double deferred = 0;                                 // of `weight`, until after all backwards
-  std::shared_ptr<const GroupPasses> passes = nullptr; // where a group takes these times
-  AtRest rest{};
-  Seconds ahead{}; // by how much the host has launched a backward before the device has computed it
-};
-
-// Seconds saved by computing both gradients at once; exactly 0 if they run one after the other.
-double backward_overlap(const StreamTimes& times) {
-  const double apart = times.backward_input + times.backward_weight;
-  return times.backward < apart ? apart - times.backward : 0;
-}
-
-// Times of a share of the micro-batch on the streams of one device.
-Sums stage_times(const Problem& problem, const Stage& stage, const TensorSplit& split, int type, double share) {
-  const int streams = stage.streams > 0 ? stage.streams : problem.training.streams;
-  const StreamTimes times = stream_times(problem, stage.operators, type, share, streams, StreamFigures::with_rest);
-  Sums sums{times.forward, times.backward_input, times.backward_weight, backward_overlap(times)};
-  sums.rest = times.rest;
-  sums.ahead = times.ahead;
-  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
-    if (split.operators[at].deferred) {
-      const auto time = problem.cost.time(stage.operators[at], problem.platform.types[static_cast<std::size_t>(type)],
-                                          problem.samples * share, problem.training.precision);
-      sums.deferred += time ? time->backward_weight.value : 0;
-    }
-  }
-  sums.overlap += sums.deferred;
-  if (stage.recompute == Recompute::full) {
-    sums.again = times.forward;
-  } else if (stage.recompute == Recompute::selective) {
-    sums.again = stream_times(problem, stage.recomputed, type, share, streams).forward;
-  }
-  return sums;
-}
-
-Sums group_times(const std::shared_ptr<const GroupPasses>& passes) {
-  const double apart = (passes->backward_input.seconds + passes->backward_weight).value;
-  return {.forward = passes->forward.seconds.value,
-          .input = passes->backward_input.seconds.value,
-          .weight = passes->backward_weight.value,
-          .overlap = std::max(0.0, apart - passes->backward.seconds.value),
-          .again = passes->recompute.seconds.value,
-          .deferred = passes->deferred.value,
-          .passes = passes,
-          .rest = passes->rest,
-          .ahead = passes->ahead};
-}
-
-// What falls to a replica of each operator, to an equal share, where replicas that share tokens or experts have unlike
-// loads: of attention by the tokens that it has, of experts by those of the busiest rank of its tensor group.
-class Loads {
-public:
-  Loads(const Problem& problem, const Stage& stage, const TensorSplit& split)
-      : stage_(stage), experts_(static_cast<std::size_t>(stage.axes().expert_replicas())) {
-    const auto loops = static_cast<std::size_t>(stage.context.loops());
-    std::vector<std::vector<double>> of_tokens(loops, std::vector<double>(stage.operators.size(), 1.0));
-    std::vector<std::vector<double>> of_experts(experts_, std::vector<double>(stage.operators.size(), 1.0));
-    for (std::size_t at = 0; at < stage.operators.size() && !stage.axes().alone(); ++at) {
-      const OperatorId op = stage.operators[at];
-      if (const auto& mask = problem.model.operators[op].mask; mask && loops > 1) {
-        fill(of_tokens, at, known_tokens(*mask));
-      }
-      if (split.operators[at].of_experts) {
-        if (const auto routing = routing_of(problem, op)) {
-          fill(of_experts, at, by_replica(expert_loads(*routing, stage.experts.ranks)));
-        }
-      }
-    }
-    tokens_ = equal_ ? std::vector<std::vector<double>>() : std::move(of_tokens);
-    of_experts_ = equal_ ? std::vector<std::vector<double>>() : std::move(of_experts);
-  }
-
-  bool equal() const { return equal_; }
-
-  /// Replicas of the same number have the same loads.
-  std::size_t number_of(std::size_t replica) const {
-    return equal_ ? 0 : loop_of(replica) * experts_ + replica % experts_;
-  }
-
-  /// [operator of the stage]; empty: all are 1.
-  std::vector<double> of(std::size_t replica) const {
-    if (equal_) {
-      return {};
-    }
-    std::vector<double> loads = tokens_[loop_of(replica)];
-    for (std::size_t at = 0; at < loads.size(); ++at) {
-      loads[at] *= of_experts_[replica % experts_][at];
-    }
-    return loads;
-  }
-
-private:
-  std::size_t loop_of(std::size_t replica) const {
-    const Context& context = stage_.context;
-    return replica % static_cast<std::size_t>(context.ranks) / static_cast<std::size_t>(context.heads);
-  }
-
-  void fill(std::vector<std::vector<double>>& loads, std::size_t at, const std::vector<double>& of_ranks) {
-    for (std::size_t rank = 0; rank < loads.size(); ++rank) {
-      loads[rank][at] = of_ranks[rank];
-      equal_ = equal_ && std::abs(of_ranks[rank] - 1) < 1e-12;
-    }
-  }
-
-  const std::vector<double>& known_tokens(const AttentionMask& mask) {
-    auto found = std::find_if(masks_.begin(), masks_.end(), [&](const auto& one) { return one.first == mask; });
-    if (found == masks_.end()) {
-      found = masks_.insert(masks_.end(), {mask, token_loads(mask, stage_.context)});
-    }
-    return found->second;
-  }
-
-  // The busiest of the expert ranks in each replica.
-  std::vector<double> by_replica(const std::vector<double>& of_ranks) const {
-    std::vector<double> loads(experts_, 0);
-    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-      double& load = loads[rank * experts_ / of_ranks.size()];
-      load = std::max(load, of_ranks[rank]);
-    }
-    return loads;
-  }
-
-  const Stage& stage_;
-  std::size_t experts_; // replicas that share experts
-  bool equal_ = true;
-  std::vector<std::vector<double>> tokens_, of_experts_; // [loop or replica][operator of the stage]
-  std::vector<std::pair<AttentionMask, std::vector<double>>> masks_;
-};
-
-// Times of the replicas of one stage. Those alike are computed once.
-class ReplicaTimes {
-public:
-  ReplicaTimes(const Problem& problem, const Stage& stage, const TensorSplit& split)
-      : problem_(problem), stage_(stage), split_(split), loads_(problem, stage, split) {}
-
-  const Sums& of(std::size_t replica, const std::vector<DeviceId>& devices, const AxisGroups& groups) {
-    const double share = stage_.share(replica);
-    const std::vector<int> types = problem_.types_of(devices);
-    const auto [slot, is_new] = known_.try_emplace({types, share, figures_of(groups), loads_.number_of(replica)});
-    if (is_new) {
-      slot->second = stage_.axes().alone() ? stage_times(problem_, stage_, split_, types.front(), share)
-                                           : group_times(std::make_shared<const GroupPasses>(group_passes(
-                                                 problem_, stage_, split_, types, groups, share, loads_.of(replica))));
-    }
-    return slot->second;
-  }
-
-  /// As in StageCost.
-  std::vector<std::size_t> loads() const {
-    std::vector<std::size_t> numbers;
-    for (std::size_t replica = 0; replica < stage_.replicas() && !loads_.equal(); ++replica) {
-      numbers.push_back(loads_.number_of(replica));
-    }
-    return numbers;
-  }
-
-private:
-  const Problem& problem_;
-  const Stage& stage_;
-  const TensorSplit& split_;
-  Loads loads_;
-  std::map<std::tuple<std::vector<int>, double, std::vector<double>, std::size_t>, Sums> known_;
-};
 
 // The stages that need `op`'s output and do not make it, each once, ascending.
 std::vector<int> target_stages(const Problem& problem, const std::vector<int>& stage_of, OperatorId op) {
@@ -245,79 +75,6 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
   return borders;
 }
 
-// What one device of a stage holds for a whole micro-batch.
-struct Held {
-  double parameters = 0;
-  double of_experts = 0;            // the part of them that are experts', which ranks share
-  Bytes resident;                   // sum of Operator::resident_bytes
-  Bytes kept;                       // what is not made again, and what is read to make that
-  Bytes read_again;                 // the part of `kept` that only recompute reads
-  Bytes workspace;                  // what recompute makes again, of one segment at a time
-  Bytes recomputed;                 // of all segments
-  std::optional<Bytes> for_weights; // if it is known
-  Bytes for_deferred;               // of the weights whose gradients are computed after all backwards
-  Bytes gathered, gathered_again;   // tokens of all ranks that share experts: by any pass, and by recompute
-  Bytes choices, choices_again;     // of these tokens, of any number of bytes
-};
-
-// Where ranks get all tokens they hold those of one mixture at a time; of what comes with them, backward keeps a part.
-void hold_gathered(const GatheredTokens& gathered, bool again, Held& held) {
-  held.gathered = std::max(held.gathered, gathered.tokens);
-  held.choices = std::max(held.choices, gathered.choices);
-  held.gathered_again = std::max(held.gathered_again, again ? gathered.tokens : Bytes{0});
-  held.choices_again = std::max(held.choices_again, again ? gathered.choices : Bytes{0});
-}
-
-// The amounts that the model's file gives.
-Held held_as_given(const Problem& problem, const Stage& stage) {
-  Held held;
-  for (const OperatorId op : stage.operators) {
-    const Configuration* one = find_configuration(problem.model, op, stage.tensor_parallel, stage.recomputes(op));
-    if (one != nullptr) {
-      held.parameters += one->parameters.value / parameter_bytes(problem.training).weight;
-      held.resident += one->resident;
-      held.kept += one->per_micro_batch * problem.samples;
-    }
-  }
-  return held;
-}
-
-Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& split) {
-  if (!problem.model.configurations.empty()) {
-    return held_as_given(problem, stage);
-  }
-  Held held;
-  Bytes segment; // of the last operator that runs again; those of a segment follow one another
-  std::optional<int> number;
-  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
-    const OperatorId op = stage.operators[i];
-    const RankShare& part = split.operators[i];
-    const double parameters = problem.model.operators[op].parameters * part.parameters;
-    held.parameters += parameters;
-    held.of_experts += part.of_experts ? parameters : 0;
-    held.resident += Bytes{problem.model.operators[op].resident_bytes} * part.resident(stage.tensor_parallel);
-    hold_gathered(part.gathered, stage.recomputes(op), held);
-    const Bytes stash = problem.stash_bytes(op) * part.stash + part.gathered.kept;
-    const Bytes again = stash * (stage.recomputes(op) ? 1 : part_made_again(problem, stage, op));
-    held.kept += stash - again;
-    if (again.value > 0) {
-      segment = (number == problem.segments[op] ? segment : Bytes{0}) + again;
-      number = problem.segments[op];
-      held.workspace = std::max(held.workspace, segment);
-      held.recomputed += again;
-    }
-    held.for_deferred += part.deferred ? problem.weight_bytes(op) * part.weight_stash : Bytes{0};
-    held.for_weights = held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) * part.weight_stash;
-  }
-  if (stage.recompute != Recompute::none) {
-    for (const KeptBytes& kept : kept_by_operators(problem, stage, split)) {
-      held.read_again += kept.read_again;
-    }
-    held.kept += held.read_again;
-  }
-  return held;
-}
-
 // Buckets in the order of backward, last operator first. The operator that fills a bucket closes it. The buckets' parts
 // of the time are those on the first device.
 std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage& stage, const TensorSplit& split,
@@ -362,16 +119,6 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
 
 enum class Figures { all, memory };
 
-int sharing_replicas(const Training& training, const Stage& stage) {
-  const Sharding& sharding = training.sharding;
-  return sharding.on() ? sharding.sharing(static_cast<int>(stage.replicas()) * sharding.per_device) : 1;
-}
-
-// Those that share what belongs to experts: of as many only those that have the same ones.
-int sharing_experts(const Training& training, const Stage& stage) {
-  return std::max(1, sharing_replicas(training, stage) / stage.axes().expert_replicas());
-}
-
 // Time of casting the stage's weights, once an iteration: each device has its shards, whoever steps them. Where
 // replicas gather 8 bits, each casts its part, and transposes what the others have cast.
 Seconds weight_cast_time(const Problem& problem, const Stage& stage, const TensorSplit& split, const DeviceType& type) {
@@ -393,18 +140,6 @@ Seconds weight_cast_time(const Problem& problem, const Stage& stage, const Tenso
   return sum;
 }
 
-// What a replica has of that which replicas share, to the part that stage_memory() counts on: of what it holds of dense
-// layers and of experts, by their numbers of parameters.
-double part_of_shared(const Training& training, const Stage& stage, const Held& held) {
-  if (!training.sharding.on() || held.parameters == 0) {
-    return training.sharding.on() ? training.sharding.replicas / static_cast<double>(sharing_replicas(training, stage))
-                                  : 1;
-  }
-  const double experts = held.of_experts / held.parameters;
-  return training.sharding.replicas *
-         ((1 - experts) / sharing_replicas(training, stage) + experts / sharing_experts(training, stage));
-}
-
 // What each operator takes of the passes on a device by itself.
 OperatorSeconds operator_seconds(const Problem& problem, const Stage& stage, int type) {
   OperatorSeconds seconds;
@@ -418,62 +153,6 @@ OperatorSeconds operator_seconds(const Problem& problem, const Stage& stage, int
     seconds.recompute.push_back(stage.recomputes(op) ? forward : Seconds{0});
   }
   return seconds;
-}
-
-// What the host holds in place of the device, or for it.
-void leave_to_host(const Problem& problem, double steps, const std::vector<ShardUnit>& units, double share,
-                   StageMemory& memory) {
-  const Offload& offload = problem.training.offload;
-  if (!offload.on()) {
-    return;
-  }
-  memory.host = host_bytes(problem.training, steps);
-  if (offload.parameters) {
-    memory.host += memory.frozen;
-    memory.frozen = memory.frozen * (problem.training.sharding.parts_weights() ? 0 : 1);
-  }
-  Bytes away, away_read_again;
-  for (const ShardUnit& unit : units) {
-    away += unit.stash * share;
-    away_read_again += unit.stash_read_again * share;
-  }
-  memory.host_per_micro_batch = away;
-  memory.per_micro_batch = std::max(Bytes{0}, memory.per_micro_batch - away);
-  memory.read_again = std::max(Bytes{0}, memory.read_again - away_read_again);
-  memory.buffers += trip_buffers(units) * share;
-}
-
-// What a device of a replica holds for its share of a micro-batch.
-StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const Held& held,
-                              const std::vector<ShardUnit>& units, Bytes incoming, Bytes outgoing, double share) {
-  const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share, incoming * share,
-                             outgoing * share};
-  StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
-  memory.workspace = held.workspace * share;                               // of this stage's own segments
-  memory.recomputed = held.recomputed * share;
-  memory.read_again = held.read_again * share;
-  memory.for_deferred = held.for_deferred * share;
-  memory.common_buffer = held.gathered * share; // of forwards; sums, gradients and their sums are as large
-  memory.passing = std::max(held.gathered, held.choices) * share;
-  memory.passing_again = std::max(held.gathered_again, held.choices_again) * share;
-  if (!problem.model.memory_given) {
-    const Sharding& sharding = problem.training.sharding;
-    const double part = part_of_shared(problem.training, stage, held);
-    memory.optimizer = memory.optimizer * part;
-    memory.weights = memory.weights * (sharding.parts_weights() ? part : 1);
-    memory.frozen = memory.frozen * (sharding.parts_weights() ? 1.0 / sharing_replicas(problem.training, stage) : 1);
-    memory.gradients = memory.gradients * (sharding.parts_gradients() ? part : 1);
-    memory.buffers += unit_buffers(problem.training, stage, units);
-    if (sharding.secondary > 0 && stage.replicas() > 1) { // the second copy's part
-      const Bytes all = Bytes{held.parameters * parameter_bytes(problem.training).weight} + held.resident;
-      memory.buffers += all / sharding.secondary;
-    }
-    leave_to_host(problem, held.parameters * part, units, share, memory);
-  }
-  if (held.for_weights) {
-    memory.for_weights = *held.for_weights * share;
-  }
-  return memory;
 }
 
 // Devices of the plan in each node, which share the node's host.
@@ -604,7 +283,7 @@ double rest_of_step(Seconds late, Seconds stepping) {
 StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers, Bytes incoming,
                      Bytes outgoing, Figures figures, const StageFold* fold, OperatorId deferred) {
   const TensorSplit split = split_of(problem, stage, deferred);
-  const Held held = held_by(problem, stage, split);
+  const HeldMemory held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .turns = stage.turns};
   const double each = parameter_bytes(problem.training).gradient;
   cost.gradients = Bytes{std::round((held.parameters - held.of_experts) * each)};
@@ -633,7 +312,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
     const double share = stage.share(replica);
     const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
     const std::vector<DeviceId> devices(first, first + stage.tensor_parallel);
-    Sums times;
+    ReplicaSeconds times;
     Seconds terms;
     if (figures == Figures::all) {
       times = known.of(replica, devices, cost.teams.slowest(at * devices.size(), devices.size()));

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "sim/plan/program/program_seconds.hpp"
-#include "sim/plan/stage_cost/expert_loads.hpp"
+#include "sim/plan/stage_cost/groups/expert_loads.hpp"
 #include "sim/plan/stage_cost/slowest_times.hpp"
 
 namespace stagecraft {

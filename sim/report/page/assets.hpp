@@ -7,7 +7,7 @@
 namespace stagecraft::assets {
 
 // NOLINTBEGIN(readability-identifier-naming): they are called as their files are
-extern const std::string_view echarts_min_js; ///< Apache ECharts, see sim/report/page/echarts
+extern const std::string_view echarts_min_js; ///< Apache ECharts, see sim/report/page/assets/echarts
 extern const std::string_view dom_js;
 extern const std::string_view glossary_js;
 extern const std::string_view tables_js;

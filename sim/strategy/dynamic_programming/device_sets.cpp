@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "sim/plan/stage_cost/axis_groups.hpp"
+#include "sim/plan/stage_cost/groups/axis_groups.hpp"
 
 namespace stagecraft {
 namespace {

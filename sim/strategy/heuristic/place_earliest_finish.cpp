@@ -9,7 +9,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/estimate/shares.hpp"
-#include "sim/plan/stage_cost/axis_groups.hpp"
+#include "sim/plan/stage_cost/groups/axis_groups.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/strategy/heuristic/placement.hpp"

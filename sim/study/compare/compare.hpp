@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "sim/replay/sensitivities.hpp"
+#include "sim/replay/what_if/sensitivities.hpp"
 #include "sim/study/compare/prepare.hpp"
 
 namespace stagecraft {

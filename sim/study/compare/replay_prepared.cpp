@@ -6,7 +6,7 @@
 
 #include "sim/base/system/clock.hpp"
 #include "sim/base/units.hpp"
-#include "sim/replay/lockstep.hpp"
+#include "sim/replay/what_if/lockstep.hpp"
 #include "sim/study/compare/prepare.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/study/measure/measure_run.hpp"

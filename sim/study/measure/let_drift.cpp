@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "sim/base/improves.hpp"
-#include "sim/replay/lockstep.hpp"
+#include "sim/replay/what_if/lockstep.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/steady.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/replay/lockstep.hpp"
+#include "sim/replay/what_if/lockstep.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 
 namespace stagecraft {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "sim/validate/truth/open_cells.hpp"
-#include "sim/validate/truth/truth_study.hpp"
+#include "sim/validate/truth/rows/truth_study.hpp"
 
 namespace stagecraft {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/report/validation.hpp"
-#include "sim/validate/truth/truth_metrics.hpp"
+#include "sim/validate/truth/rows/truth_metrics.hpp"
 
 namespace stagecraft {
 

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "sim/base/error.hpp"
-#include "sim/validate/truth/truth_metrics.hpp"
+#include "sim/validate/truth/rows/truth_metrics.hpp"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/validate/truth/truth_row.hpp"
+#include "sim/validate/truth/rows/truth_row.hpp"
 
 namespace stagecraft {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "sim/validate/truth/truth_metrics.hpp"
+#include "sim/validate/truth/rows/truth_metrics.hpp"
 #include "sim/validate/truth/validate_options.hpp"
 
 namespace stagecraft {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/report/what_ifs.hpp"
-#include "sim/validate/truth/truth_metrics.hpp"
+#include "sim/validate/truth/rows/truth_metrics.hpp"
 
 namespace stagecraft {
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/stage_cost/held_memory.hpp"
+
+#include <algorithm>
+
+#include "sim/plan/stage_cost/kept_bytes.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Where ranks get all tokens they hold those of one mixture at a time; of what comes with them, backward keeps a part.
+void hold_gathered(const GatheredTokens& gathered, bool again, HeldMemory& held) {
+  held.gathered = std::max(held.gathered, gathered.tokens);
+  held.choices = std::max(held.choices, gathered.choices);
+  held.gathered_again = std::max(held.gathered_again, again ? gathered.tokens : Bytes{0});
+  held.choices_again = std::max(held.choices_again, again ? gathered.choices : Bytes{0});
+}
+
+// The amounts that the model's file gives.
+HeldMemory held_as_given(const Problem& problem, const Stage& stage) {
+  HeldMemory held;
+  for (const OperatorId op : stage.operators) {
+    const Configuration* one = find_configuration(problem.model, op, stage.tensor_parallel, stage.recomputes(op));
+    if (one != nullptr) {
+      held.parameters += one->parameters.value / parameter_bytes(problem.training).weight;
+      held.resident += one->resident;
+      held.kept += one->per_micro_batch * problem.samples;
+    }
+  }
+  return held;
+}
+
+// What the host holds in place of the device, or for it.
+void leave_to_host(const Problem& problem, double steps, const std::vector<ShardUnit>& units, double share,
+                   StageMemory& memory) {
+  const Offload& offload = problem.training.offload;
+  if (!offload.on()) {
+    return;
+  }
+  memory.host = host_bytes(problem.training, steps);
+  if (offload.parameters) {
+    memory.host += memory.frozen;
+    memory.frozen = memory.frozen * (problem.training.sharding.parts_weights() ? 0 : 1);
+  }
+  Bytes away, away_read_again;
+  for (const ShardUnit& unit : units) {
+    away += unit.stash * share;
+    away_read_again += unit.stash_read_again * share;
+  }
+  memory.host_per_micro_batch = away;
+  memory.per_micro_batch = std::max(Bytes{0}, memory.per_micro_batch - away);
+  memory.read_again = std::max(Bytes{0}, memory.read_again - away_read_again);
+  memory.buffers += trip_buffers(units) * share;
+}
+
+} // namespace
+
+HeldMemory held_by(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  if (!problem.model.configurations.empty()) {
+    return held_as_given(problem, stage);
+  }
+  HeldMemory held;
+  Bytes segment; // of the last operator that runs again; those of a segment follow one another
+  std::optional<int> number;
+  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
+    const OperatorId op = stage.operators[i];
+    const RankShare& part = split.operators[i];
+    const double parameters = problem.model.operators[op].parameters * part.parameters;
+    held.parameters += parameters;
+    held.of_experts += part.of_experts ? parameters : 0;
+    held.resident += Bytes{problem.model.operators[op].resident_bytes} * part.resident(stage.tensor_parallel);
+    hold_gathered(part.gathered, stage.recomputes(op), held);
+    const Bytes stash = problem.stash_bytes(op) * part.stash + part.gathered.kept;
+    const Bytes again = stash * (stage.recomputes(op) ? 1 : part_made_again(problem, stage, op));
+    held.kept += stash - again;
+    if (again.value > 0) {
+      segment = (number == problem.segments[op] ? segment : Bytes{0}) + again;
+      number = problem.segments[op];
+      held.workspace = std::max(held.workspace, segment);
+      held.recomputed += again;
+    }
+    held.for_deferred += part.deferred ? problem.weight_bytes(op) * part.weight_stash : Bytes{0};
+    held.for_weights = held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) * part.weight_stash;
+  }
+  if (stage.recompute != Recompute::none) {
+    for (const KeptBytes& kept : kept_by_operators(problem, stage, split)) {
+      held.read_again += kept.read_again;
+    }
+    held.kept += held.read_again;
+  }
+  return held;
+}
+
+int sharing_replicas(const Training& training, const Stage& stage) {
+  const Sharding& sharding = training.sharding;
+  return sharding.on() ? sharding.sharing(static_cast<int>(stage.replicas()) * sharding.per_device) : 1;
+}
+
+int sharing_experts(const Training& training, const Stage& stage) {
+  return std::max(1, sharing_replicas(training, stage) / stage.axes().expert_replicas());
+}
+
+double part_of_shared(const Training& training, const Stage& stage, const HeldMemory& held) {
+  if (!training.sharding.on() || held.parameters == 0) {
+    return training.sharding.on() ? training.sharding.replicas / static_cast<double>(sharing_replicas(training, stage))
+                                  : 1;
+  }
+  const double experts = held.of_experts / held.parameters;
+  return training.sharding.replicas *
+         ((1 - experts) / sharing_replicas(training, stage) + experts / sharing_experts(training, stage));
+}
+
+StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const HeldMemory& held,
+                              const std::vector<ShardUnit>& units, Bytes incoming, Bytes outgoing, double share) {
+  const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share, incoming * share,
+                             outgoing * share};
+  StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
+  memory.workspace = held.workspace * share;                               // of this stage's own segments
+  memory.recomputed = held.recomputed * share;
+  memory.read_again = held.read_again * share;
+  memory.for_deferred = held.for_deferred * share;
+  memory.common_buffer = held.gathered * share; // of forwards; sums, gradients and their sums are as large
+  memory.passing = std::max(held.gathered, held.choices) * share;
+  memory.passing_again = std::max(held.gathered_again, held.choices_again) * share;
+  if (!problem.model.memory_given) {
+    const Sharding& sharding = problem.training.sharding;
+    const double part = part_of_shared(problem.training, stage, held);
+    memory.optimizer = memory.optimizer * part;
+    memory.weights = memory.weights * (sharding.parts_weights() ? part : 1);
+    memory.frozen = memory.frozen * (sharding.parts_weights() ? 1.0 / sharing_replicas(problem.training, stage) : 1);
+    memory.gradients = memory.gradients * (sharding.parts_gradients() ? part : 1);
+    memory.buffers += unit_buffers(problem.training, stage, units);
+    if (sharding.secondary > 0 && stage.replicas() > 1) { // the second copy's part
+      const Bytes all = Bytes{held.parameters * parameter_bytes(problem.training).weight} + held.resident;
+      memory.buffers += all / sharding.secondary;
+    }
+    leave_to_host(problem, held.parameters * part, units, share, memory);
+  }
+  if (held.for_weights) {
+    memory.for_weights = *held.for_weights * share;
+  }
+  return memory;
+}
+
+} // namespace stagecraft

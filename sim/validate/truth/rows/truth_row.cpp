@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/truth/rows/truth_row.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <limits>
+#include <set>
+
+#include "sim/base/format/csv.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/validate/truth/rows/truth_metrics.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array<std::string_view, 7> kNeeded = {"case", "model", "gpu", "metric", "unit", "value", "global_batch"};
+constexpr int kMost = 1 << 30;
+
+// Training samples of public data sets, as their papers have them, and what the host does alone before each epoch.
+struct DataSet {
+  std::string_view name;
+  int samples;
+  double host_seconds = 0;
+};
+// He et al. 2017, table 1 and 4.1: of 1,000,209 ratings the last of each of 6,040 users is left out; four items that a
+// user has not rated stand beside each.
+constexpr int kRatings = 1000209 - 6040, kMovieLensSamples = kRatings * (1 + 4);
+// The script that trains on them draws those four anew in a loop of Python (guoyang9/NCF, ng_sample): numpy's randint
+// takes 1.07 us (lemire/fastrand, issue 2), what stands around it, a look-up among a million pairs and two lists, 1.31
+// us on a Xeon of 2023.
+constexpr double kDraw = 2.38e-6;
+constexpr std::array kDataSets = {
+    DataSet{"imagenet", 1281167}, // Russakovsky et al. 2015, table 2
+    DataSet{"cifar100", 50000},   // Krizhevsky 2009
+    DataSet{"cifar10", 50000},
+    DataSet{"squad", 88524}, // of at most 384 tokens, 128 of them in common: what transformers' run_qa.py counts
+    DataSet{"sentiment140", 1600000}, // Go et al. 2009
+    DataSet{"librispeech", 281241},   // Panayotov et al. 2015, 960 hours
+    DataSet{"movielens-1m", kMovieLensSamples, 4 * kRatings* kDraw},
+};
+
+// One line of the table while it is read.
+class Line {
+public:
+  Line(const CsvTable& table, std::size_t row, TruthRow& into) : table_(table), number_(row), row_(into) {}
+
+  std::string text(std::string_view column) const {
+    return table_.has(column) ? table_.at(number_, column).text : std::string();
+  }
+  const CsvCell& cell(std::string_view column) const { return table_.at(number_, column); }
+
+  // The whole number in front of the cell, 0 where it is empty. What is behind a space is a remark; a text without a
+  // number in front is remembered.
+  int count(std::string_view column) {
+    if (!table_.has(column)) {
+      return 0;
+    }
+    const CsvCell& cell = table_.at(number_, column);
+    std::string number = cell.text.substr(0, cell.text.find(' '));
+    if (const std::size_t point = number.find(".0"); point != std::string::npos && point + 2 == number.size()) {
+      number.erase(point);
+    }
+    if (number.empty()) {
+      return 0;
+    }
+    if (number.find_first_not_of("0123456789-") != std::string::npos) {
+      remember(column, cell.text);
+      return 0;
+    }
+    return number == "-" ? 0 : CsvCell{number, cell.where}.integer(0, kMost);
+  }
+
+  double number(std::string_view column) {
+    if (!table_.has(column) || text(column).empty()) {
+      return 0;
+    }
+    return table_.at(number_, column).number(0);
+  }
+
+  std::optional<bool> truth(std::string_view column) const {
+    const std::string value = lower_case(text(column));
+    return value == "true" || value == "1"    ? std::optional(true)
+           : value == "false" || value == "0" ? std::optional(false)
+                                              : std::nullopt;
+  }
+
+private:
+  void remember(std::string_view column, const std::string& text) {
+    row_.unreadable = std::string(column) + " is '" + excerpt(text) + "'";
+  }
+
+  const CsvTable& table_;
+  std::size_t number_;
+  TruthRow& row_;
+};
+
+void read_sizes(Line& line, TruthSizes& sizes) {
+  sizes = {.layers = line.count("layers"),
+           .hidden = line.count("hidden"),
+           .heads = line.count("heads"),
+           .key_value_heads = line.count("kv_heads"),
+           .feed_forward = line.count("ffn_hidden"),
+           .experts = line.count("experts"),
+           .experts_active = line.count("experts_active"),
+           .expert_hidden = line.count("moe_ffn"),
+           .sequence = line.count("seq_len")};
+}
+
+void read_degrees(Line& line, TruthDegrees& degrees) {
+  degrees = {.tensor = line.count("tensor_parallel"),
+             .pipeline = line.count("pipeline_parallel"),
+             .interleave = line.count("virtual_stages"),
+             .data = line.count("data_parallel"),
+             .context = line.count("context_parallel"),
+             .expert = line.count("expert_parallel"),
+             .sequence = line.truth("sequence_parallel")};
+}
+
+// "cifar100" of "dataset=cifar100; power_limit_W=100", after "dataset=", where that begins a word: up to a semicolon, a
+// comma or a blank.
+std::string text_after(const std::string& text, std::string_view words) {
+  std::size_t found = text.find(words);
+  while (found != std::string::npos && found > 0 &&
+         std::string_view("; ,").find(text[found - 1]) == std::string_view::npos) {
+    found = text.find(words, found + 1);
+  }
+  if (found == std::string::npos) {
+    return "";
+  }
+  const std::size_t begin = found + words.size();
+  return lower_case(text.substr(begin, std::min(text.find_first_of(";, ", begin), text.size()) - begin));
+}
+
+// What tables say of a run in their notes.
+void read_note(TruthRow& row) {
+  row.power_cap = std::max(0, number_after(row.note, "power_limit_W="));
+  row.accumulated = std::max(0, number_after(row.note, "accumulated batch per GPU: "));
+  row.data_set = text_after(row.note, "dataset=");
+  row.optimizer = text_after(row.note, "optimizer=");
+  const auto known =
+      std::find_if(kDataSets.begin(), kDataSets.end(), [&](const DataSet& set) { return set.name == row.data_set; });
+  row.epoch_samples = known == kDataSets.end() ? 0 : known->samples;
+  row.epoch_host_seconds = known == kDataSets.end() ? 0 : known->host_seconds;
+}
+
+void read_value(Line& line, TruthRow& row) {
+  row.metric = usual_metric(line.text("metric"));
+  row.unit = line.text("unit");
+  row.known = find_truth_metric(row.metric, row.unit);
+  if (row.known != nullptr) {
+    const double scale = scale_of(*row.known, row.unit, line.cell("unit").where);
+    const double told = line.cell("value").number(0) * scale;
+    row.value = row.known->told(told);
+    if (row.value < 0) { // the rest of a whole, of which it is more
+      throw InputError(line.cell("value").where, "'" + row.metric + "' is " + to_digits(told, 3) + "; allowed: 0 to 1");
+    }
+    if (row.metric == "epoch_seconds" && row.epoch_samples > 0) {
+      row.value *= static_cast<double>(row.global_batch) / row.epoch_samples;
+    }
+  }
+}
+
+TruthRow read_row(const CsvTable& table, std::size_t number, const std::string& set) {
+  TruthRow row;
+  Line line(table, number, row);
+  row.case_name = line.text("case");
+  row.set = set;
+  row.where = line.cell("case").where;
+  row.source = line.text("source");
+  row.table = line.text("table");
+  row.model = line.text("model");
+  row.note = line.text("note");
+  read_sizes(line, row.sizes);
+  const std::string vocabulary = line.text("vocab");
+  row.sizes.vocabulary =
+      !vocabulary.empty() && std::isdigit(static_cast<unsigned char>(vocabulary[0])) != 0 && vocabulary.find('k') != 2
+          ? line.count("vocab")
+          : 0;
+  row.gpu = line.text("gpu");
+  row.intra_link = line.text("intra_link");
+  row.inter_link = line.text("inter_link");
+  row.devices_per_node = line.count("gpus_per_node");
+  row.nodes = line.count("nodes");
+  row.devices = line.count("num_gpus");
+  read_degrees(line, row.degrees);
+  row.zero = line.text("zero_stage");
+  row.precision = line.text("precision");
+  row.schedule = line.text("schedule");
+  row.recompute = line.text("recompute");
+  row.micro_batch = line.number("micro_batch");
+  row.global_batch = line.count("global_batch");
+  read_note(row);
+  read_value(line, row);
+  return row;
+}
+
+// The flags of each case of a table, by column.
+using Flags = std::map<std::string, std::map<std::string, std::string>>;
+
+Flags read_flags(const std::filesystem::path& file, const std::string& set) {
+  const CsvTable table(read_file(file.string()), file.string(), {"case"});
+  Flags flags;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.has("file") && table.at(row, "file").text != set + ".csv") {
+      continue;
+    }
+    std::map<std::string, std::string>& of_case = flags[table.at(row, "case").text];
+    for (const std::string& column : table.columns()) {
+      const std::string& text = table.at(row, column).text;
+      if (column != "case" && column != "file" && !text.empty() && text != "unknown") {
+        of_case[column] = text;
+      }
+    }
+  }
+  return flags;
+}
+
+} // namespace
+
+std::string TruthRow::flag(const std::string& column) const {
+  const auto found = flags.find(column);
+  return found == flags.end() ? "" : found->second;
+}
+
+bool TruthRow::mentions(std::string_view word) const {
+  const std::string wanted = lower_case(word);
+  const std::array texts = {&source, &table, &note};
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string* text) { return lower_case(*text).find(wanted) != std::string::npos; });
+}
+
+int number_after(const std::string& text, std::string_view words) {
+  const std::size_t found = text.find(words);
+  return found == std::string::npos ? 0 : std::atoi(text.c_str() + found + words.size());
+}
+
+std::vector<std::string> missing_columns(const std::filesystem::path& file) {
+  const std::string text = read_file(file.string());
+  std::string header = text.substr(0, text.find_first_of("\r\n"));
+  std::erase(header, '"');
+  header = "," + header + ",";
+  std::vector<std::string> missing;
+  for (const std::string_view column : kNeeded) {
+    if (header.find("," + std::string(column) + ",") == std::string::npos) {
+      missing.emplace_back(column);
+    }
+  }
+  return missing;
+}
+
+bool is_truth_table(const std::filesystem::path& file) {
+  return file.extension() == ".csv" && missing_columns(file).empty();
+}
+
+std::vector<TruthRow> read_truth(const std::filesystem::path& file) {
+  const CsvTable table(read_file(file.string()), file.string(),
+                       {kNeeded[0], kNeeded[1], kNeeded[2], kNeeded[3], kNeeded[4], kNeeded[5], kNeeded[6]});
+  const std::string set = file.stem().string();
+  const std::filesystem::path beside = file.parent_path() / "flags.csv";
+  std::error_code failure;
+  const Flags flags = std::filesystem::is_regular_file(beside, failure) ? read_flags(beside, set) : Flags();
+  std::vector<TruthRow> rows;
+  std::set<std::string> cases;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    rows.push_back(read_row(table, row, set));
+    if (!cases.insert(rows.back().case_name).second) {
+      throw InputError(rows.back().where, "case '" + excerpt(rows.back().case_name) +
+                                              "' is there twice; allowed: a name of its own for "
+                                              "each row");
+    }
+    if (const auto found = flags.find(rows.back().case_name); found != flags.end()) {
+      rows.back().flags = found->second;
+    }
+  }
+  return rows;
+}
+
+} // namespace stagecraft
