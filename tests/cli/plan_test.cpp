@@ -42,7 +42,8 @@ TEST_CASE("the plan of every strategy is read back by check and by replay", "[cl
     const std::string as = "--schedule 1f1b --format json ";
     Json direct = shop.succeed("replay" + kOn + as + degrees + "--strategy " + name).json();
     Json again = shop.succeed("replay" + kOn + as + "--plan plan.yaml").json();
-    for (const char* key : {"timing", "objective", "note", "rounds", "inputs"}) { // a plan file does not carry them
+    for (const char* key :
+         {"timing", "question", "objective", "note", "rounds", "inputs"}) { // a plan file does not carry them
       direct.erase(key);
       again.erase(key);
     }

@@ -103,6 +103,13 @@ inline Json without_timing(Json json) {
   return json;
 }
 
+/// What a result answers, whatever the words in which it was asked.
+inline Json answer_of(Json json) {
+  json = without_timing(std::move(json));
+  json.erase("question");
+  return json;
+}
+
 /// A study of the chain on two devices like those it was measured on.
 inline std::string small_study() {
   return "name: small\nmodel: " + kChain +

@@ -139,7 +139,7 @@ TEST_CASE("replay and schedule write a document to the file of -o, and their pic
 
 // What a replay says but for its timing and its files, of which a schedule in one is another.
 Json replayed(const Workshop& shop, const std::string& command) {
-  Json run = without_timing(shop.succeed(command).json());
+  Json run = answer_of(shop.succeed(command).json());
   run.erase("inputs");
   return run;
 }

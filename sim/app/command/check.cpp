@@ -4,8 +4,9 @@
 
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
-#include "sim/app/run/given_run.hpp"
+#include "sim/app/run/question.hpp"
 #include "sim/base/format/schema.hpp"
+#include "sim/plan_format/plan_file.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/study/compare/plan_notes.hpp"
 #include "sim/study/compare/run_defects.hpp"
@@ -23,7 +24,8 @@ struct CheckCommand {
 };
 
 void add_flags(Flags& flags, CheckCommand& options) {
-  flags.add("FILE", &options.file, "a plan file, in any form, or a schedule: .csv", {.required = true});
+  flags.add("FILE", &options.file, "a plan file, in any form, a schedule: .csv, or a result: the plan of its best run",
+            {.required = true});
   add_plan_format_flag(flags, options.plan_format);
   add_model_flags(flags, options.model, {.required = false});
   add_result_flags(flags, options.output, {"table", "json"});
@@ -60,14 +62,28 @@ struct Findings {
   std::string note;
 };
 
-Findings check_plan(const CheckCommand& options) {
-  const Study study = study_of_model(options.model, settings_of(options.settings, options.model)).study;
+Findings findings_of(const Study& study, const Plan& plan, const std::string& schedule, int micro_batches) {
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  const Plan plan = load_plan(options.file, options.plan_format, *study.model, study.platform);
-  Scenario scenario{.plan = &plan, .schedule = &given_schedule(options.schedule, study)};
-  scenario.micro_batches = choose_micro_batches(memo, scenario);
+  Scenario scenario{.plan = &plan, .schedule = &given_schedule(schedule, study)};
+  scenario.micro_batches = micro_batches > 0 ? micro_batches : choose_micro_batches(memo, scenario);
   return {run_defects(memo, scenario), plan_notes(plan, *study.model, study.training)};
+}
+
+Findings check_plan(const CheckCommand& options) {
+  const Study study = study_of_model(options.model, settings_of(options.settings, options.model)).study;
+  const Plan plan = load_plan(options.file, options.plan_format, *study.model, study.platform);
+  return findings_of(study, plan, options.schedule, 0);
+}
+
+// The plan of a result's best run, for the model and platform of its question.
+Findings check_result(const CheckCommand& options) {
+  const Question question = question_of(options.file);
+  const std::vector<Setting> settings = settings_of(options.settings, options.model);
+  const Study study = asked_again(options.file, question, settings, {}).study;
+  const Plan plan = read_plan(yaml::parse(plan_of_result(options.file), options.file), *study.model, study.platform);
+  const std::string& schedule = options.schedule.empty() ? question.run.schedule : options.schedule;
+  return findings_of(study, plan, given_orders(schedule) ? "" : schedule, question.micro_batches);
 }
 
 ExitStatus run(const CheckCommand& options) {
@@ -77,11 +93,14 @@ ExitStatus run(const CheckCommand& options) {
         {"command line", 0, 0},
         "a schedule is checked by itself; to see whether a plan can run it: replay MODEL --schedule FILE.csv");
   }
-  if (!orders && options.model.model.empty()) {
+  const bool of_result = !orders && options.model.model.empty() && is_result(options.file);
+  if (!orders && !of_result && options.model.model.empty()) {
     throw InputError({"command line", 0, 0},
                      "a plan is checked against a model; allowed: check PLAN MODEL --platform P");
   }
-  const auto [defects, note] = orders ? Findings{schedule_defects(*orders), ""} : check_plan(options);
+  const auto [defects, note] = orders      ? Findings{schedule_defects(*orders), ""}
+                               : of_result ? check_result(options)
+                                           : check_plan(options);
   if (options.output.format == "json") {
     nlohmann::ordered_json json = {
         {"schema", kSchema}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};

@@ -14,6 +14,7 @@
 #include "sim/app/common/workers.hpp"
 #include "sim/app/run/assumptions.hpp"
 #include "sim/app/run/given_run.hpp"
+#include "sim/app/run/question.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
@@ -417,7 +418,8 @@ std::vector<std::size_t> runs_to_show(const ComparisonResult& result, int most) 
   return shown;
 }
 
-std::string json_with_timelines(StudyCosts& costs, const ComparisonResult& result, int most) {
+std::string json_with_timelines(StudyCosts& costs, const GivenStudy& given, const ComparisonResult& result, int most,
+                                const CompareCommand& options) {
   const Study& study = costs.study();
   std::map<std::size_t, std::vector<JsonPart>> parts;
   for (const std::size_t run : runs_to_show(result, most)) {
@@ -429,9 +431,10 @@ std::string json_with_timelines(StudyCosts& costs, const ComparisonResult& resul
     }
     parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});
   }
-  return with_parts(to_json(result.comparison, true, parts),
-                    {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name,
-                                               program_version()})}});
+  return with_parts(
+      to_json(result.comparison, true, parts),
+      {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name, program_version()})},
+       {"question", question_json(given, {}, options.output.file, options.plans, options.plan_format)}});
 }
 
 // What the flags change in the study.
@@ -480,9 +483,10 @@ ExitStatus run(const CompareCommand& options) {
   const int on_page = std::max(options.timelines, kTimelinesOfPage);
   emit(options.output,
        {.table = [&] { return text_of(given, result, options); },
-        .json = [&] { return json_with_timelines(memo.costs, result, options.timelines); },
+        .json = [&] { return json_with_timelines(memo.costs, given, result, options.timelines, options); },
         .csv = [&] { return to_csv(result.comparison); },
-        .html = [&] { return page_of(options.output, json_with_timelines(memo.costs, result, on_page)); },
+        .html =
+            [&] { return page_of(options.output, json_with_timelines(memo.costs, given, result, on_page, options)); },
         .md = [&] { return markdown_of(given, result, options); }});
   return feasible ? kDone : kNothingFeasible;
 }

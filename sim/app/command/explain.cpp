@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ExplainCommand {
-  ModelOptions model; ///< MODEL may also be a study, results of a sweep, or a run that `execute` wrote
+  ModelOptions model; ///< MODEL may also be a study, a result, results of a sweep, or a run of `execute`
   OutputOptions output;
   SettingOptions settings;
   RunOptions run;
@@ -29,8 +29,8 @@ struct ExplainCommand {
 
 void add_flags(Flags& flags, ExplainCommand& options) {
   add_model_flags(flags, options.model,
-                  {.help = "a name in workloads/, a file (.yaml, .onnx, PipeDream .txt, .json), a study, the results "
-                           "of a sweep, or a run that `execute` wrote"});
+                  {.help = "a name in workloads/, a file (.yaml, .onnx, PipeDream .txt, .json), a study, a "
+                           "result of `compare` or `replay`, the results of a sweep, or a run that `execute` wrote"});
   add_result_flags(flags, options.output, {"table", "json", "html", "md"});
   add_setting_flags(flags, options.settings);
   add_plan_flags(flags, options.run);

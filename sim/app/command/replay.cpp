@@ -7,6 +7,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/run/infeasible_run.hpp"
+#include "sim/app/run/question.hpp"
 #include "sim/app/run/run_of.hpp"
 #include "sim/base/count_of.hpp"
 #include "sim/base/system/file.hpp"
@@ -34,7 +35,7 @@ struct ReplayCommand {
 void add_flags(Flags& flags, ReplayCommand& options) {
   constexpr int kMostIterations = 1000;
   add_model_flags(flags, options.model,
-                  {.help = "a name in workloads/, a file (.yaml, .onnx, PipeDream .txt, .json), or a study"});
+                  {.help = "a name in workloads/, a file (.yaml, .onnx, PipeDream .txt, .json), a study, or a result"});
   add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
   add_setting_flags(flags, options.settings);
   add_money_flags(flags, options.settings);
@@ -101,6 +102,7 @@ ExitStatus run(const ReplayCommand& options) {
     return to_json(one.run, origin, true,
                    {{"setting", setting_json({*study.model, study.training, study.platform, study.engine->name,
                                               program_version()})},
+                    {"question", question_json(given, options.run, options.output.file)},
                     {"memory", memory_json(memory, options.timeline)},
                     {"timeline", options.timeline ? trace : ""}});
   };

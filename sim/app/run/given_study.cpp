@@ -8,6 +8,7 @@
 #include "sim/app/run/assumptions.hpp"
 #include "sim/app/run/save_study.hpp"
 #include "sim/base/format/physical_ranges.hpp"
+#include "sim/base/format/yaml_text.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
@@ -230,8 +231,10 @@ yaml::Node document_of(const ModelOptions& options) {
   return document;
 }
 
-GivenStudy study_of(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
-                    Purpose purpose) {
+} // namespace
+
+GivenStudy study_of_document(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
+                             Purpose purpose) {
   InputFiles files;
   Folders folders = folders_of(file);
   folders.files = &files;
@@ -248,13 +251,16 @@ GivenStudy study_of(const yaml::Node& document, const std::string& file, const s
            study.training.config +
            "'s framework; --set training.framework=NAME takes another, none an ideal machine\n");
   }
-  return {std::move(study), inputs_of(file, files)};
+  return {.study = std::move(study),
+          .inputs = inputs_of(file, files),
+          .document = document,
+          .settings = settings,
+          .file = file,
+          .comparison = purpose == Purpose::comparison};
 }
 
-} // namespace
-
 GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose) {
-  return study_of(yaml::load(file), file, settings, purpose);
+  return study_of_document(yaml::load(file), file, settings, purpose);
 }
 
 std::string plain_training_note(const Study& study, const std::vector<Setting>& settings) {
@@ -285,7 +291,7 @@ std::string gradient_note(const Study& study, const std::vector<Setting>& settin
 }
 
 GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings, Purpose purpose) {
-  return study_of(document_of(options), "", settings, purpose);
+  return study_of_document(document_of(options), "", settings, purpose);
 }
 
 namespace {
@@ -303,11 +309,9 @@ std::optional<yaml::Node> read_study(const std::string& name) {
 
 bool is_study(const std::string& name) { return read_study(name).has_value(); }
 
-namespace {
-
-// Flags that describe a model do not stand beside a study.
 void refuse_model_flags(const ModelOptions& options) {
   const ModelReading& reading = options.reading;
+  const std::string what = options.model.ends_with(".json") ? "result" : "study";
   for (const auto& [flag, given] : {std::pair{"--platform", !options.platform.empty()},
                                     {"--devices", options.devices > 0},
                                     {"--bandwidth", !options.bandwidth.empty()},
@@ -319,12 +323,15 @@ void refuse_model_flags(const ModelOptions& options) {
                                     {"--lora", reading.lora > 0},
                                     {"--lora-layers", !reading.lora_layers.empty()}}) {
     if (given) {
-      throw InputError({flag, 0, 0}, "'" + options.model +
-                                         "' is a study, which names its model and platform; allowed: --set model=M, "
-                                         "--set platform=P, or a model instead of the study");
+      throw InputError({flag, 0, 0}, "'" + options.model + "' is a " + what +
+                                         ", which names its model and platform; allowed: --set model=M, --set "
+                                         "platform=P, or a model instead of the " +
+                                         what);
     }
   }
 }
+
+namespace {
 
 // The least time of an iteration of what the settings ask for; none where nothing fits, or they are wrong, which is
 // said when they are read again.
@@ -368,7 +375,12 @@ Assumptions assumptions_of(const yaml::Node& document, const Folders& folders, c
 
 void save_study(const std::string& file, const yaml::Node& document, const std::vector<Setting>& settings,
                 const Folders& folders) {
-  const std::string text = study_text(document, settings, folders, file);
+  const std::filesystem::path path = file;
+  std::string text = "# Written by stagecraft --save-study; every key: docs/formats/study.md.\n";
+  if (document.find("name") == nullptr) {
+    text += "name: " + yaml_text(path.stem().string()) + "\n";
+  }
+  text += study_text(document, settings, folders, path.parent_path().empty() ? "." : path.parent_path());
   load_study(yaml::parse(text, file), folders_of(file), {}, Purpose::comparison); // it says what is meant, or throws
   write_file(file, text);
 }
@@ -422,7 +434,7 @@ GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting
     keep_inputs(save, {options.model});
     save_study(save, document, all, folders_of(file));
   }
-  GivenStudy given = study_of(document, file, all, Purpose::comparison);
+  GivenStudy given = study_of_document(document, file, all, Purpose::comparison);
   given.assumed = std::move(assumed);
   given.longest = options.reading.sequence == 0 && !study ? longest_of(options.model) : 0;
   return given;

@@ -71,11 +71,18 @@ ImportOptions import_options(const ModelReading& reading);
 struct GivenStudy {
   Study study;
   std::vector<std::string> inputs;
-  int longest = 0;          ///< tokens of a sequence that were taken from a config.json, for want of --seq
-  Assumptions assumed = {}; ///< what nobody said of a model that is compared without a study
+  int longest = 0;                    ///< tokens of a sequence that were taken from a config.json, for want of --seq
+  Assumptions assumed = {};           ///< what nobody said of a model that is compared without a study
+  yaml::Node document = {};           ///< what the study was read from: its file's, or made of the command line
+  std::vector<Setting> settings = {}; ///< on top of it, assumptions among them
+  std::string file = {};              ///< the study's; "": none
+  bool comparison = false;            ///< read for a comparison
 };
 
 GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose);
+/// Of a document that names files from the folder of `file`.
+GivenStudy study_of_document(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
+                             Purpose purpose);
 GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings,
                           Purpose purpose = Purpose::run);
 /// A note on a run of a model whose training nobody describes, which is then of one sample in plain defaults: what it
@@ -88,6 +95,8 @@ std::string gradient_note(const Study& study, const std::vector<Setting>& settin
 std::string sequence_note(const ModelOptions& options);
 /// Whether MODEL is a study: a YAML file that names a model.
 bool is_study(const std::string& name);
+/// InputError where flags describe a model's platform or reading, which MODEL, a study or a result, says itself.
+void refuse_model_flags(const ModelOptions& options);
 /// What is compared where MODEL is a study, or a model with a platform, of which assumptions_for() says what the
 /// settings leave open. Writes the study into the file `save`, where one is named. InputError where a study is given
 /// with flags that describe a model's platform or reading.

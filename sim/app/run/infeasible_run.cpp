@@ -12,7 +12,7 @@ ExitStatus report_infeasible(const OutputOptions& options, const Run& run, const
     emit(options, page_of(options, to_json(run, origin, true)));
   } else if (options.format == "md") {
     emit(options, reason + how_to_repeat(options));
-  } else if (options.format == "json" || !options.file.empty()) {
+  } else if (options.format == "json" || (!options.file.empty() && options.format != "yaml")) { // a plan is none
     emit(options, to_json(run, origin, true));
   }
   if (options.format == "table" || options.also_table) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/run/run_of.hpp"
 
+#include <cmath>
 #include <filesystem>
 
+#include "sim/app/common/output.hpp"
 #include "sim/app/common/progress.hpp"
+#include "sim/app/run/question.hpp"
 #include "sim/base/process/worker_pool.hpp"
 #include "sim/study/compare/compare.hpp"
 
@@ -52,10 +55,8 @@ std::vector<Setting> narrowed_to(const RunOptions& run) {
   return settings;
 }
 
-GivenRun winner_of_study(const ModelOptions& model, std::vector<Setting> settings, const RunOptions& run, bool quiet) {
-  const std::vector<Setting> narrowed = narrowed_to(run);
-  settings.insert(settings.end(), narrowed.begin(), narrowed.end());
-  GivenRun winner{compared_study(model, settings), {}};
+GivenRun winner_of(GivenStudy given, bool quiet) {
+  GivenRun winner{std::move(given), {}};
   ScheduleCounts counts;
   StudyMemo memo(winner.given.study, counts);
   Progress progress(quiet);
@@ -66,6 +67,49 @@ GivenRun winner_of_study(const ModelOptions& model, std::vector<Setting> setting
   winner.prepared = std::move(result.prepared[result.of_run.front()]);
   winner.prepared.run = std::move(result.comparison.runs.front());
   return winner;
+}
+
+GivenRun winner_of_study(const ModelOptions& model, std::vector<Setting> settings, const RunOptions& run, bool quiet) {
+  const std::vector<Setting> narrowed = narrowed_to(run);
+  settings.insert(settings.end(), narrowed.begin(), narrowed.end());
+  return winner_of(compared_study(model, settings), quiet);
+}
+
+// A file that a result was made from may have changed since.
+void compare_with_result(const std::string& file, const Question& question, const Run& run) {
+  constexpr double kSame = 1e-9;
+  const Seconds now = run.feasible ? run.metrics.iteration : Seconds{0};
+  if (std::abs((now - question.iteration).value) > kSame * question.iteration.value) {
+    const auto taking = [](Seconds time) { return time.value > 0 ? to_text(time) : std::string("no run that fits"); };
+    remark("note: asked again, this takes " + taking(now) + " an iteration, in '" + file + "' " +
+           taking(question.iteration) + "; the program or a file that it read has changed\n");
+  }
+}
+
+GivenRun run_of_result(const ModelOptions& model, std::vector<Setting> settings, const RunOptions& run, bool quiet) {
+  refuse_model_flags(model);
+  const Question question = question_of(model.model);
+  const bool unchanged = settings.empty() && (run.strategy + run.plan + run.schedule).empty();
+  const std::vector<Setting> narrowed = narrowed_to(run);
+  settings.insert(settings.end(), narrowed.begin(), narrowed.end());
+  GivenStudy given = asked_again(model.model, question, settings, run);
+  GivenRun again;
+  if (question.comparison) {
+    again = winner_of(std::move(given), quiet);
+  } else {
+    again.given = std::move(given);
+    RunOptions asked = question.run;
+    if (!(run.strategy + run.plan).empty()) {
+      asked = {run.strategy, run.plan, run.plan_format, asked.schedule};
+    }
+    asked.schedule = run.schedule.empty() ? asked.schedule : run.schedule;
+    add_given_files(asked, again.given.inputs);
+    again.prepared = replay_given(asked, again.given.study);
+  }
+  if (unchanged && !quiet) {
+    compare_with_result(model.model, question, again.prepared.run);
+  }
+  return again;
 }
 
 GivenRun run_of_model(const ModelOptions& model, const std::vector<Setting>& settings, const RunOptions& run,
@@ -84,6 +128,9 @@ GivenRun run_of_model(const ModelOptions& model, const std::vector<Setting>& set
 
 GivenRun run_of(const ModelOptions& model, const SettingOptions& settings, const RunOptions& run, bool quiet) {
   const std::vector<Setting> all = settings_of(settings, model);
+  if (is_result(model.model)) {
+    return run_of_result(model, all, run, quiet);
+  }
   return is_study(model.model) ? winner_of_study(model, all, run, quiet) : run_of_model(model, all, run, quiet);
 }
 

@@ -115,6 +115,12 @@ void rename_files(yaml::Node& document, const Folders& folders, const fs::path& 
       }
     }
   }
+  if (yaml::Node* training = value_at(document, "training"); training != nullptr) {
+    if (yaml::Node* config = value_at(*training, "config")) {
+      rename(config->kind == yaml::Node::Kind::map && value_at(*config, "file") ? *value_at(*config, "file") : *config,
+             "", folders, folder);
+    }
+  }
   if (yaml::Node* compare = value_at(document, "compare")) {
     for (const char* key : {"plans", "schedules"}) {
       yaml::Node* listed = value_at(*compare, key);
@@ -135,7 +141,7 @@ void rename_files(yaml::Node& document, const Folders& folders, const fs::path& 
 } // namespace
 
 std::string study_text(const yaml::Node& document, const std::vector<Setting>& settings, const Folders& folders,
-                       const fs::path& file) {
+                       const fs::path& folder) {
   ChangedStudy changed = changed_study(document, settings);
   yaml::Node& study = changed.document;
   if (!changed.of_model.empty()) {
@@ -144,11 +150,8 @@ std::string study_text(const yaml::Node& document, const std::vector<Setting>& s
   if (!changed.of_platform.empty()) {
     embed_platform(*value_at(study, "platform"), changed.of_platform, folders);
   }
-  rename_files(study, folders, file.parent_path().empty() ? "." : file.parent_path());
-  std::string text = "# Written by stagecraft --save-study; every key: docs/formats/study.md.\n";
-  if (study.find("name") == nullptr) {
-    text += "name: " + yaml_text(file.stem().string()) + "\n";
-  }
+  rename_files(study, folders, folder);
+  std::string text;
   for (const yaml::Node::Entry& entry : study.entries) {
     text += yaml_text(entry.key) + ":" + block(entry.value, "  ");
   }

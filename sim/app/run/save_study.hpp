@@ -10,9 +10,9 @@
 
 namespace stagecraft {
 
-/// The text of a study file that means the document with the settings on top; `file` is where it will lie, relative to
-/// which it names files, and `folders` are those of the document. InputError for settings that no study file can say.
+/// The text of a study file that means the document with the settings on top; it will lie in `folder`, from which it
+/// names files, and `folders` are those of the document. InputError for settings that no study file can say.
 std::string study_text(const yaml::Node& document, const std::vector<Setting>& settings, const Folders& folders,
-                       const std::filesystem::path& file);
+                       const std::filesystem::path& folder);
 
 } // namespace stagecraft
