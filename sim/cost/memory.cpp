@@ -64,7 +64,8 @@ Seconds optimizer_time(const Training& training, double parameters, const Device
     return Seconds{0};
   }
   const ParameterBytes per_parameter = parameter_bytes(training);
-  const double each = (2 * per_parameter.weight + per_parameter.gradient) / training.sharding.replicas;
+  const double each = (2 * per_parameter.weight + per_parameter.gradient + kFullBytes * training.optimizer->moved) /
+                      training.sharding.replicas;
   const Bytes moved{own * (each + 2 * per_parameter.optimizer)};
   return type.launch_overhead + moved / type.memory_bandwidth;
 }

@@ -28,6 +28,7 @@ TEST_CASE("bytes per parameter", "[cost][memory]") {
   CHECK(bytes_per_parameter("sgd", Precision::fp32) == 8);
   CHECK(bytes_per_parameter("momentum", Precision::fp32) == 12);
   CHECK(bytes_per_parameter("adam", Precision::fp32) == 16);
+  CHECK(bytes_per_parameter("lamb", Precision::fp32) == 16);
   CHECK(bytes_per_parameter("adam", Precision::tf32) == 16);
   // Weight 2 + gradient 2 + master weight 4 + 4 per state.
   CHECK(bytes_per_parameter("sgd", Precision::fp16) == 8);
@@ -64,6 +65,8 @@ TEST_CASE("the optimiser step reads and writes weights and states and reads grad
   // fp32: SGD 4 + 4 read, 4 written; each state 4 more both ways.
   CHECK(optimizer_time(training_of("sgd", Precision::fp32), 100, type).value == near(0.5 + 100 * 12 / 10.0));
   CHECK(optimizer_time(training_of("adam", Precision::fp32), 100, type).value == near(0.5 + 100 * 28 / 10.0));
+  // LAMB: Adam's, its update of 4 written, it and the weight read for their norms, and both read for the step.
+  CHECK(optimizer_time(training_of("lamb", Precision::fp32), 100, type).value == near(0.5 + 100 * (28 + 20) / 10.0));
   // fp16 Adam: weight 2, gradient 2, master weight and two states 12 read; weight 2 and 12 written.
   CHECK(optimizer_time(training_of("adam", Precision::fp16), 100, type).value == near(0.5 + 100 * 30 / 10.0));
   CHECK(optimizer_time(training_of("adam", Precision::fp16), 0, type).value == 0);

@@ -56,6 +56,8 @@ TEST_CASE("devices wait for what they send under the schedules that a training s
 TEST_CASE("a step tensor by tensor waits for its launches, which begin with those of backward", "[study][frameworks]") {
   // Backward's six launches take 6 of its 8 s, so that two of the step's six are launched when it ends.
   CHECK(gelu_seconds(", launches: {each: 1 s, by_tensor: true}") == near(4 + 8 + 2 * 3 - 2));
+  // One that reads the loss when backward has ended launches all of them then.
+  CHECK(gelu_seconds(", launches: {each: 1 s, by_tensor: true, waits: true}") == near(4 + 8 + 2 * 3));
   // A host that is late with backward is late with all of the step.
   CHECK(gelu_seconds(", launches: {each: 3 s, by_tensor: true}") == near(4 * 3 + 6 * 3 + 2 * 3 * 3));
 }

@@ -76,6 +76,33 @@ layers:
   CHECK(c.forward.moved_elements == 110);
 }
 
+TEST_CASE("a layer given by numbers may move other amounts forward and backward, and some once a micro-batch",
+          "[workload]") {
+  const ModelGraph graph = workload(R"(
+name: t
+layers:
+  - {name: a, kind: elementwise, forward: 0 FLOP, output: 4, moved: {forward: 8, backward: 40}}
+  - {name: b, kind: elementwise, forward: 0 FLOP, output: 4, moved: 0, moved_weights: {forward: 0, backward: 500}}
+  - {name: c, kind: matmul, forward: 1 FLOP, output: 4, parameters: 10, moved_weights: 30}
+)");
+  const Operator& a = find_operator(graph, "a");
+  CHECK(a.forward.moved_elements == 8);
+  CHECK(a.backward_input.moved_elements == 40);
+  CHECK(a.backward_input.moved_parameters == 0);
+  const Operator& b = find_operator(graph, "b");
+  CHECK(b.forward.moved_parameters == 0);
+  CHECK(b.backward_input.moved_parameters == 500);
+  CHECK(b.backward_weight.moved_parameters == 0); // it has no weights of its own
+  const Operator& c = find_operator(graph, "c");
+  for (const Pass& pass : {c.forward, c.backward_input, c.backward_weight}) {
+    CHECK(pass.moved_parameters == 30);
+  }
+  CHECK_THAT(test::error_of([&] {
+               workload("name: t\nlayers:\n  - {name: a, kind: matmul, forward: 1 FLOP, output: 1, moved: {up: 3}}\n");
+             }),
+             Catch::Contains("unknown key 'up'"));
+}
+
 TEST_CASE("a file may say what its model is also called", "[workload]") {
   const std::string layers = "layers:\n  - {name: a, kind: matmul, forward: 1 FLOP, output: 1}\n";
   CHECK(workload("name: t\nalso_called: [T-1, the first]\n" + layers).name == "t");

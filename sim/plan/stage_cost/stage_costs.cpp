@@ -328,7 +328,8 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
       const Seconds stepping = optimizer_time(problem.training, steps, type);
       const Seconds launching = launching_fast / slowest_host(problem.platform, devices);
-      const Seconds late = std::max(Seconds{0}, launching - times.ahead - stepping) + step_overhead(problem, stage);
+      const Seconds ahead = problem.training.launches.waits ? Seconds{0} : times.ahead;
+      const Seconds late = std::max(Seconds{0}, launching - ahead - stepping) + step_overhead(problem, stage);
       cost.replicas.push_back(
           {.device = device,
            .share = share,

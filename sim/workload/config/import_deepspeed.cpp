@@ -73,9 +73,8 @@ std::vector<Block> blocks() {
 struct OptimizerName {
   std::string_view name, optimizer;
 };
-// Lamb keeps two states of a parameter, as Adam does.
 constexpr std::array kOptimizerNames = {OptimizerName{"adam", "adam"}, OptimizerName{"adamw", "adam"},
-                                        OptimizerName{"fusedadam", "adam"}, OptimizerName{"lamb", "adam"},
+                                        OptimizerName{"fusedadam", "adam"}, OptimizerName{"lamb", "lamb"},
                                         OptimizerName{"sgd", "sgd"}};
 
 constexpr int kMostSamples = kMostConfigSamples;

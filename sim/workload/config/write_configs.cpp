@@ -330,11 +330,15 @@ WrittenConfig write_deepspeed(const ConfigToWrite& what) {
   }
   const Training& training = what.training;
   const bool adam = training.optimizer->name == "adam";
+  const bool lamb = training.optimizer->name == "lamb";
   const bool momentum = training.optimizer->name == "momentum";
   std::string text = "{\n  \"train_batch_size\": " + std::to_string(training.global_batch) +
                      ",\n  \"train_micro_batch_size_per_gpu\": " + std::to_string(samples_at_a_time(what)) +
                      ",\n  \"gradient_accumulation_steps\": " + std::to_string(what.micro_batches) +
-                     ",\n  \"optimizer\": {\"type\": \"" + (adam ? "AdamW\"" : "SGD\"") +
+                     ",\n  \"optimizer\": {\"type\": \"" +
+                     (adam   ? "AdamW\""
+                      : lamb ? "Lamb\""
+                             : "SGD\"") +
                      (momentum ? ", \"params\": {\"momentum\": 0.9}}" : "}");
   if (training.precision != Precision::fp32) {
     text += ",\n  \"" + std::string(row_of(training.precision).name) + "\": {\"enabled\": true}";

@@ -362,11 +362,29 @@ private:
     }
     constexpr double kUnknown = -1;
     op.stash_elements = map.number("stash", kCount, kUnknown);
-    const double moved = map.number("moved", kCount, kUnknown);
+    const Moved moved = read_moved(map, "moved", kUnknown), weights = read_moved(map, "moved_weights", op.parameters);
     op.divisible = map.boolean("divisible", true);
-    op.forward = {forward, moved, op.parameters, 1};
-    op.backward_input = {backward_input, moved, op.parameters, 1};
-    op.backward_weight = {backward_weight, moved, op.parameters, op.parameters > 0 ? 1 : 0};
+    op.forward = {forward, moved.forward, weights.forward, 1};
+    op.backward_input = {backward_input, moved.backward, weights.backward, 1};
+    op.backward_weight = {backward_weight, moved.backward, op.parameters > 0 ? weights.backward : 0,
+                          op.parameters > 0 ? 1 : 0};
+  }
+
+  struct Moved {
+    double forward, backward;
+  };
+
+  // A count of both directions, or one of each.
+  static Moved read_moved(yaml::Map& map, const char* key, double otherwise) {
+    const yaml::Node* node = map.find(key);
+    if (node == nullptr || node->kind != yaml::Node::Kind::map) {
+      const double both = map.number(key, kCount, otherwise);
+      return {both, both};
+    }
+    yaml::Map each(*node, key);
+    const Moved moved{each.number("forward", kCount, otherwise), each.number("backward", kCount, otherwise)};
+    each.finish();
+    return moved;
   }
 
   // Fills in what a layer given by numbers leaves out: it keeps its inputs, and moves its inputs and outputs.

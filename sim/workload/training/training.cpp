@@ -224,6 +224,7 @@ void read_launches(yaml::Map& training, HostLaunches& launches) {
   launches.kernels = map.number("kernels", kKernels, 1);
   launches.by_expert = map.boolean("by_expert", false);
   launches.by_tensor = map.boolean("by_tensor", false);
+  launches.waits = map.boolean("waits", false);
   for (const yaml::Node* item : map.list("captured")) {
     launches.captured.emplace_back(
         find_by_name(kCapturedModules, yaml::scalar(*item, "captured"), "module", item->where).name);

@@ -30,6 +30,8 @@ struct OptimizerRow {
   double states; ///< optimiser states per parameter (fp32), beside weight and gradient
   double work;   ///< floating-point operations of a step per parameter; a root and a division count as one each
   int kernels;   ///< of a step that goes tensor by tensor, for each: docs/model.md, "Steps tensor by tensor"
+  /// Numbers in fp32 of each parameter that a step reads and writes beside weights, the gradient and states.
+  double moved = 0;
 };
 
 /// Optimisers. Memory per parameter, fp32: weight 4 + gradient 4 + 4*states bytes; in fp16/bf16: weight 2 + gradient 2
@@ -38,6 +40,9 @@ inline constexpr std::array kOptimizers = {
     OptimizerRow{"sgd", "plain stochastic gradient descent", 0, 2, 3},
     OptimizerRow{"momentum", "SGD with momentum", 1, 4, 5},
     OptimizerRow{"adam", "Adam and AdamW", 2, 15, 10}, // 3 and 4 for the moments, 6 the update, 2 for weight decay
+    // You et al. 2020, algorithm 2: Adam's update is written, it and the weight are read for their norms and again for
+    // the step.
+    OptimizerRow{"lamb", "Adam with the step of a tensor in proportion to its norm", 2, 20, 9, 5},
 };
 
 struct RecomputeRow {
@@ -199,6 +204,7 @@ struct HostLaunches {
   /// framework launches these, one kernel for each that is counted.
   bool by_expert = false;
   bool by_tensor = false; ///< the optimiser's kernels, for each tensor of parameters; else the host never delays a step
+  bool waits = false;     ///< reads the loss before the step, of which nothing is launched ahead then
   std::vector<std::string> captured{}; ///< names in kCapturedModules, whose kernels are captured graphs
   bool operator==(const HostLaunches&) const = default;
 };

@@ -92,7 +92,7 @@ private:
       std::string_view theirs, ours;
     };
     constexpr std::array kNames = {Name{"", ""},         Name{"adam", "adam"},     Name{"adamw", "adam"},
-                                   Name{"lamb", "adam"}, Name{"adadelta", "adam"}, Name{"momentum", "momentum"},
+                                   Name{"lamb", "lamb"}, Name{"adadelta", "adam"}, Name{"momentum", "momentum"},
                                    Name{"sgd", "sgd"}};
     const auto known = std::find_if(kNames.begin(), kNames.end(),
                                     [&](const Name& one) { return one.theirs == plain_words(row_.optimizer); });
@@ -100,7 +100,9 @@ private:
       return "the optimizer '" + excerpt(row_.optimizer) + "' is not modelled";
     }
     const std::string usual = images_ ? "momentum" : "adam";
-    line("  optimizer: " + (known->ours.empty() ? usual : std::string(known->ours)));
+    if (!known->ours.empty() || !framework_.own_optimizer) {
+      line("  optimizer: " + (known->ours.empty() ? usual : std::string(known->ours)));
+    }
     return "";
   }
 
