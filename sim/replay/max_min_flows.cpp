@@ -2,146 +2,339 @@
 #include "sim/replay/max_min_flows.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
 
-#include "sim/base/improves.hpp"
+#include "sim/replay/binding_links.hpp"
+#include "sim/replay/byte_parts.hpp"
 
 namespace stagecraft {
 
-MaxMinFlows::MaxMinFlows(const TaskGraph& graph, const SharedFlows& shared)
-    : graph_(graph), shared_(shared), links_(shared.bandwidths().size()) {}
+namespace {
 
-void MaxMinFlows::add(std::span<const MetFlow> met, double time) {
-  for (const MetFlow& one : met) {
-    flows_.resize(std::max(flows_.size(), static_cast<std::size_t>(one.number) + 1));
-    Flow& flow = flows_[one.number];
-    flow = {.leg = one.leg, .serial = flow.serial, .left = one.bytes, .since = time};
-    for (const SharedFlows::Use& use : uses_of(one.number)) {
-      links_[use.link].flows.push_back(one.number);
-      links_[use.link].wanted += use.wanted;
-    }
-    ++under_way_;
-  }
-  for (const MetFlow& one : met) {
-    find_flow(one.number);
-  }
-  fill(time);
-}
+// SimGrid's maxmin/precision and surf/precision: as it comes, and as sim/replay/simgrid/start.hpp sets it.
+constexpr double kShares = 1e-5, kTimes = 1e-12;
 
-double MaxMinFlows::next() {
-  while (flows_[ends_.front().number].serial != ends_.front().serial) {
-    std::pop_heap(ends_.begin(), ends_.end(), std::greater<>());
-    ends_.pop_back();
-  }
-  return ends_.front().time;
-}
-
-std::int32_t MaxMinFlows::end_next() {
-  const double time = next();
-  const std::int32_t number = ends_.front().number;
-  ++flows_[number].serial;
-  find_links(flows_[number].leg);
-  for (const SharedFlows::Use& use : uses_of(number)) {
-    Link& link = links_[use.link];
-    link.flows.erase(std::find(link.flows.begin(), link.flows.end(), number));
-    link.wanted = link.flows.empty() ? 0 : link.wanted - use.wanted; // so that roundings do not add up
-  }
-  --under_way_;
-  fill(time);
-  return number;
-}
-
-void MaxMinFlows::find_flow(std::int32_t number) {
-  if (!flows_[number].found) {
-    flows_[number].found = true;
-    open_.push_back(number);
-    find_links(flows_[number].leg);
+// What is next to nothing counts as nothing.
+void subtract(double& value, double part, double precision) {
+  value -= part;
+  if (value < precision) {
+    value = 0;
   }
 }
 
-// Links that carry all that their flows want leave no flow less.
-void MaxMinFlows::find_links(std::int32_t leg) {
-  constexpr double kRounding = 1e-12;
-  for (const SharedFlows::Use& use : shared_.uses_of_leg(leg)) {
-    Link& link = links_[use.link];
-    if (!link.found && link.wanted > shared_.bandwidths()[use.link] * (1 + kRounding)) {
-      link.found = true;
-      link.room = shared_.bandwidths()[use.link];
-      link.crossed = 0;
-      found_.push_back(use.link);
-    }
-  }
+} // namespace
+
+MaxMinFlows::MaxMinFlows(const TaskGraph& graph, const Platform& platform) : scale_(parts_of_byte(graph)) {
+  find_ways(graph, platform);
 }
 
-// The flows on the links that are found, those on their other links, and so on.
-void MaxMinFlows::find_sharers() {
-  std::size_t next = 0;
-  while (next < found_.size()) { // find_flow() finds more
-    for (const std::int32_t number : links_[found_[next++]].flows) {
-      find_flow(number);
-    }
-  }
-  for (const std::int32_t number : open_) {
-    for (const SharedFlows::Use& use : uses_of(number)) {
-      links_[use.link].crossed += use.times;
-    }
-  }
-}
-
-void MaxMinFlows::fill(double time) {
-  find_sharers();
-  while (!open_.empty()) {
-    const double rate = fill_fullest();
-    const auto carries_less = [&](std::int32_t number) { // its leg
-      return graph_.legs[flows_[number].leg].bandwidth.value <= rate;
-    };
-    const auto on_full_link = [&](std::int32_t number) {
-      const auto uses = uses_of(number);
-      return std::any_of(uses.begin(), uses.end(), [&](const auto& use) { return links_[use.link].full; });
-    };
-    const bool by_leg = std::any_of(open_.begin(), open_.end(), carries_less);
-    std::erase_if(open_, [&](std::int32_t number) {
-      const bool settles = by_leg ? carries_less(number) : on_full_link(number);
-      if (settles) {
-        settle(number, by_leg ? graph_.legs[flows_[number].leg].bandwidth.value : rate, time);
+void MaxMinFlows::find_ways(const TaskGraph& graph, const Platform& platform) {
+  constexpr std::int32_t kUnknown = -1;
+  std::vector<std::int32_t> number_of(platform.links.size(), kUnknown);
+  use_begin_.push_back(0);
+  for (const std::vector<LinkId>& way : binding_links(graph, platform)) {
+    double& most = most_.emplace_back(std::numeric_limits<double>::infinity());
+    for (const LinkId id : way) {
+      std::int32_t& number = number_of[static_cast<std::size_t>(id)];
+      if (number == kUnknown) {
+        number = static_cast<std::int32_t>(links_.size());
+        links_.push_back({.bandwidth = platform.links[static_cast<std::size_t>(id)].bandwidth.value * scale_});
       }
-      return settles;
-    });
+      most = std::min(most, links_[number].bandwidth);
+      const auto known = std::find_if(uses_.begin() + use_begin_.back(), uses_.end(),
+                                      [&](const Use& use) { return use.link == number; });
+      if (known != uses_.end()) {
+        ++known->times;
+      } else {
+        uses_.push_back({number, 1});
+      }
+    }
+    use_begin_.push_back(static_cast<std::int32_t>(uses_.size()));
   }
-  for (const std::int32_t link : found_) {
-    links_[link].found = links_[link].full = false;
-  }
-  found_.clear();
 }
 
-// The rate at which the first links are full if all flows that are not settled get it; marks those links.
-double MaxMinFlows::fill_fullest() {
-  constexpr double kRounding = 1e-12;
-  double least = kInfinity;
-  const auto rate_of = [](const Link& link) { return link.crossed > 0 ? link.room / link.crossed : kInfinity; };
-  for (const std::int32_t link : found_) {
-    least = std::min(least, rate_of(links_[link]));
+void MaxMinFlows::add(const MetFlow& met, double now) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::int32_t>(flows_.size()));
+    flows_.emplace_back();
   }
-  for (const std::int32_t link : found_) {
-    links_[link].full = rate_of(links_[link]) <= least * (1 + kRounding);
-  }
-  return least;
-}
-
-void MaxMinFlows::settle(std::int32_t number, double rate, double time) {
-  for (const SharedFlows::Use& use : uses_of(number)) {
-    links_[use.link].room -= rate * use.times;
-    links_[use.link].crossed -= use.times;
-  }
+  const std::int32_t number = free_.back();
+  free_.pop_back();
   Flow& flow = flows_[number];
-  flow.found = false;
-  if (rate != flow.rate) {
-    flow.left = std::max(0.0, flow.left - flow.rate * (time - flow.since));
-    flow.since = time;
-    flow.rate = rate;
-    ends_.push_back({time + flow.left / rate, number, ++flow.serial});
-    std::push_heap(ends_.begin(), ends_.end(), std::greater<>());
+  flow = {.number = met.number,
+          .leg = met.leg,
+          .seen = search_ - 1,
+          .left = static_cast<double>(whole_parts(met.bytes, scale_)),
+          .since = now,
+          .most = most_[met.leg]};
+  for (const Use& use : uses_of(flow)) {
+    links_[use.link].crossings.push_back({number, use.times});
+    mark_changed(use.link);
   }
+  ++under_way_;
+}
+
+MaxMinFlows::Ended MaxMinFlows::take_ended() {
+  const std::int32_t flow = ended_[first_ended_++];
+  --under_way_;
+  if (!any_ended()) {
+    ended_.clear();
+    first_ended_ = 0;
+  }
+  return {flow, flows_[flow].number};
+}
+
+void MaxMinFlows::release(std::int32_t number) {
+  const std::span<const Use> uses = uses_of(flows_[number]);
+  mark_changed(uses.front().link); // the others are changed with it
+  for (const Use& use : uses) {
+    Link& link = links_[use.link];
+    link.crossings.erase(std::find_if(link.crossings.begin(), link.crossings.end(),
+                                      [&](const Crossing& crossing) { return crossing.flow == number; }));
+    if (link.crossings.empty() && link.changed) {
+      link.changed = false;
+      changed_.erase(std::find(changed_.begin(), changed_.end(), use.link));
+    }
+  }
+  drop_end(number);
+  free_.push_back(number);
+}
+
+void MaxMinFlows::mark_changed(std::int32_t link) {
+  if (!links_[link].changed) {
+    links_[link].changed = true;
+    changed_.push_back(link);
+    mark_sharers(link);
+  }
+}
+
+// The other links of the flows on a link, theirs, and so on.
+void MaxMinFlows::mark_sharers(std::int32_t link) {
+  const std::vector<Crossing>& crossings = links_[link].crossings;
+  for (auto crossing = crossings.rbegin(); crossing != crossings.rend(); ++crossing) {
+    Flow& flow = flows_[crossing->flow];
+    for (const Use& use : uses_of(flow)) {
+      if (flow.seen == search_) {
+        break;
+      }
+      mark_changed(use.link);
+    }
+    flow.seen = search_;
+  }
+}
+
+double MaxMinFlows::until_next(double now) {
+  if (!changed_.empty()) {
+    fill();
+    for (const std::int32_t link : changed_) {
+      const std::vector<Crossing>& crossings = links_[link].crossings;
+      for (auto crossing = crossings.rbegin(); crossing != crossings.rend(); ++crossing) {
+        if (!flows_[crossing->flow].listed) {
+          flows_[crossing->flow].listed = true;
+          listed_.push_back(crossing->flow);
+        }
+      }
+      links_[link].changed = false;
+    }
+    changed_.clear();
+    ++search_;
+    for (const std::int32_t flow : listed_) {
+      flows_[flow].listed = false;
+      foretell(flow, now);
+    }
+    listed_.clear();
+  }
+  return ends_.empty() ? -1 : ends_.front().time - now;
+}
+
+void MaxMinFlows::fill() {
+  for (const std::int32_t link : changed_) {
+    begin_filling(link);
+  }
+  do {
+    find_fullest();
+    list_flows_on_fullest();
+    settle_listed();
+  } while (!filling_.empty());
+}
+
+void MaxMinFlows::begin_filling(std::int32_t number) {
+  Link& link = links_[number];
+  link.room = link.bandwidth;
+  link.crossed = 0;
+  for (const Crossing& crossing : link.crossings) {
+    flows_[crossing.flow].rate = 0;
+    flows_[crossing.flow].settled = false;
+    link.crossed += crossing.times;
+  }
+  if (link.crossed > 0) {
+    link.place = static_cast<std::int32_t>(filling_.size());
+    filling_.push_back({link.room / link.crossed, number});
+  }
+}
+
+void MaxMinFlows::find_fullest() {
+  fullest_.clear();
+  least_ = std::numeric_limits<double>::infinity();
+  for (std::size_t place = 0; place < filling_.size(); ++place) {
+    if (filling_[place].rate < least_) {
+      least_ = filling_[place].rate;
+      fullest_.clear();
+    }
+    if (filling_[place].rate == least_) {
+      fullest_.push_back(static_cast<std::int32_t>(place));
+    }
+  }
+}
+
+void MaxMinFlows::list_flows_on_fullest() {
+  for (const std::int32_t place : fullest_) {
+    for (const Crossing& crossing : links_[filling_[place].link].crossings) {
+      Flow& flow = flows_[crossing.flow];
+      if (!flow.settled && !flow.listed) {
+        flow.listed = true;
+        listed_.push_back(crossing.flow);
+      }
+    }
+  }
+}
+
+// Those whose narrowest link carries the least, if that is less than what the fullest links leave; else all.
+void MaxMinFlows::settle_listed() {
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const std::int32_t number : listed_) {
+    if (flows_[number].most < least_) {
+      narrowest = std::min(narrowest, flows_[number].most);
+    }
+  }
+  const bool by_narrowest = narrowest < least_;
+  for (const std::int32_t number : listed_) {
+    Flow& flow = flows_[number];
+    flow.listed = false;
+    if (!by_narrowest) {
+      flow.rate = least_;
+      settle(flow);
+    } else if (std::abs(narrowest - flow.most) < kShares) {
+      flow.rate = flow.most;
+      settle(flow);
+    }
+  }
+  listed_.clear();
+}
+
+void MaxMinFlows::settle(Flow& flow) {
+  flow.settled = true;
+  for (const Use& use : uses_of(flow)) {
+    Link& link = links_[use.link];
+    subtract(link.room, use.times * flow.rate, link.bandwidth * kShares);
+    subtract(link.crossed, use.times, kShares);
+    if (link.place < 0) {
+      continue;
+    }
+    if (link.crossed > kShares && link.room > link.bandwidth * kShares) {
+      filling_[link.place].rate = link.room / link.crossed;
+    } else {
+      stop_filling(link);
+    }
+  }
+}
+
+void MaxMinFlows::stop_filling(Link& link) {
+  filling_[link.place] = filling_.back();
+  links_[filling_[link.place].link].place = link.place;
+  filling_.pop_back();
+  link.place = -1;
+}
+
+// When a flow ends if nothing changes.
+void MaxMinFlows::foretell(std::int32_t number, double now) {
+  Flow& flow = flows_[number];
+  if (flow.over) {
+    return;
+  }
+  advance(number, now);
+  if (flow.rate <= 0) {
+    throw std::logic_error("a flow got no share of its links");
+  }
+  const double end = now + (flow.left > 0 ? flow.left / flow.rate : 0.0);
+  put_end({end, ++foretold_, number});
+}
+
+void MaxMinFlows::advance(std::int32_t number, double now) {
+  Flow& flow = flows_[number];
+  if (flow.left > 0) {
+    subtract(flow.left, flow.before * (now - flow.since), kShares * kTimes);
+  }
+  if (flow.left <= 0) {
+    finish(number);
+  }
+  flow.since = now;
+  flow.before = flow.rate;
+}
+
+void MaxMinFlows::end_at(double now) {
+  while (!ends_.empty() && std::abs(ends_.front().time - now) < kTimes) {
+    const std::int32_t flow = ends_.front().flow;
+    drop_end(flow);
+    finish(flow);
+  }
+}
+
+void MaxMinFlows::finish(std::int32_t number) {
+  Flow& flow = flows_[number];
+  flow.left = 0;
+  if (!flow.over) {
+    flow.over = true;
+    ended_.push_back(number);
+  }
+}
+
+// Where the flow has an end already, this one replaces it.
+void MaxMinFlows::put_end(const End& end) {
+  if (flows_[end.flow].place < 0) {
+    ends_.push_back(end);
+    move_up(ends_.size() - 1, end);
+    return;
+  }
+  const auto place = static_cast<std::size_t>(flows_[end.flow].place);
+  end < ends_[place] ? move_up(place, end) : move_down(place, end);
+}
+
+void MaxMinFlows::drop_end(std::int32_t flow) {
+  if (flows_[flow].place < 0) {
+    return;
+  }
+  const auto place = static_cast<std::size_t>(std::exchange(flows_[flow].place, -1));
+  const End last = ends_.back();
+  ends_.pop_back();
+  if (place < ends_.size()) {
+    last < ends_[place] ? move_up(place, last) : move_down(place, last);
+  }
+}
+
+void MaxMinFlows::move_up(std::size_t place, const End& end) {
+  while (place > 0 && end < ends_[(place - 1) / 2]) {
+    put_at(place, ends_[(place - 1) / 2]);
+    place = (place - 1) / 2;
+  }
+  put_at(place, end);
+}
+
+void MaxMinFlows::move_down(std::size_t place, const End& end) {
+  for (std::size_t next = 2 * place + 1; next < ends_.size(); next = 2 * place + 1) {
+    if (next + 1 < ends_.size() && ends_[next + 1] < ends_[next]) {
+      ++next;
+    }
+    if (!(ends_[next] < end)) {
+      break;
+    }
+    put_at(place, ends_[next]);
+    place = next;
+  }
+  put_at(place, end);
 }
 
 } // namespace stagecraft

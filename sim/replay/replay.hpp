@@ -44,8 +44,8 @@ std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests);
 /// child, since it runs one platform per process; where none do, it is not started.
 std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests);
 
-/// The same without SimGrid, ten times as fast: flows that meet are shared out by ourselves, with other rounding. To
-/// choose by; what is chosen is replayed on SimGrid.
+/// The same times, to the last bit, without SimGrid, several times as fast: flows that meet are shared out by ourselves
+/// with the sums that SimGrid takes (docs/decisions/0031-the-sums-of-simgrid.md).
 std::vector<Timeline> replay_max_min(std::span<const ReplayRequest> requests);
 
 /// As replay_simgrid() with all transfers in SimGrid, and computations as Execs on hosts with speed profiles: SimGrid

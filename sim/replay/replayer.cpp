@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "sim/base/bytes.hpp"
 #include "sim/base/process/worker_pool.hpp"
 
 namespace stagecraft {
@@ -43,10 +42,7 @@ std::vector<Batch> batches_of(std::span<const ReplayRequest> requests) {
 std::string to_bytes(std::span<const Timeline> timelines) {
   std::string bytes;
   for (const Timeline& timeline : timelines) {
-    put(bytes, timeline.iterations);
-    put(bytes, timeline.window);
-    put_list(bytes, timeline.start);
-    put_list(bytes, timeline.finish);
+    put_timeline(bytes, timeline);
   }
   return bytes;
 }
@@ -54,14 +50,26 @@ std::string to_bytes(std::span<const Timeline> timelines) {
 void take_timelines(std::string_view bytes, std::span<Timeline> timelines) {
   ByteReader reader(bytes);
   for (Timeline& timeline : timelines) {
-    timeline.iterations = reader.take<int>();
-    timeline.window = reader.take<int>();
-    timeline.start = reader.take_list<double>();
-    timeline.finish = reader.take_list<double>();
+    timeline = take_timeline(reader);
   }
 }
 
 } // namespace
+
+void put_timeline(std::string& bytes, const Timeline& timeline) {
+  put(bytes, timeline.iterations);
+  put(bytes, timeline.window);
+  put_list(bytes, timeline.start);
+  put_list(bytes, timeline.finish);
+}
+
+Timeline take_timeline(ByteReader& reader) {
+  Timeline timeline{.iterations = reader.take<int>()};
+  timeline.window = reader.take<int>();
+  timeline.start = reader.take_list<double>();
+  timeline.finish = reader.take_list<double>();
+  return timeline;
+}
 
 std::vector<Timeline> Replayer::operator()(std::span<const ReplayRequest> requests) const {
   const std::vector<Batch> batches = batches_of(requests);

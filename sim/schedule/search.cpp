@@ -29,17 +29,17 @@ public:
         forward_(static_cast<std::size_t>(ranks_) * micro_batches_), backward_(forward_.size()), free_(ranks_),
         before_(ranks_), at_(ranks_), forwards_(ranks_), backwards_(ranks_) {}
 
-  /// The period of the steady state: never too low, but perhaps too high if it is more than `enough`, since the replay
-  /// then stops early. Infinite if the orders deadlock.
-  double period(const Orders& orders, double enough) {
+  /// The period of the steady state and `share` of the first iteration's makespan: never too low, but perhaps too high
+  /// if it is more than `enough`, since the replay then stops early. Infinite if the orders deadlock.
+  double period(const Orders& orders, double share, double enough) {
     std::fill(free_.begin(), free_.end(), 0.0);
-    double period = kInfinity;
+    double first = 0, period = kInfinity;
     for (int i = 0; i < kIterations; ++i) {
       before_ = free_;
-      if (!iterate(orders)) {
+      if (!iterate(orders, kInfinity)) {
         return kInfinity;
       }
-      first_ = i == 0 ? *std::max_element(free_.begin(), free_.end()) : first_;
+      first = i == 0 ? *std::max_element(free_.begin(), free_.end()) : first;
       double least = kInfinity;
       double most = 0;
       for (int rank = 0; rank < ranks_; ++rank) {
@@ -47,24 +47,25 @@ public:
         most = std::max(most, free_[rank] - before_[rank]);
       }
       period = i > 0 ? std::min(period, most) : period;
-      if (i > 0 && (least >= enough || most <= least)) {
+      if (i > 0 && (least * (1 - kRounding) + share * first >= enough || most <= least)) { // no period is below `least`
         break;
       }
     }
-    return period;
+    return period + share * first;
   }
 
-  double makespan(const Orders& orders) {
+  /// Infinite if the orders deadlock or it is more than `enough`.
+  double makespan(const Orders& orders, double enough) {
     std::fill(free_.begin(), free_.end(), 0.0);
-    return iterate(orders) ? *std::max_element(free_.begin(), free_.end()) : kInfinity;
+    return iterate(orders, enough * (1 + kRounding)) ? *std::max_element(free_.begin(), free_.end()) : kInfinity;
   }
-
-  double first() const { return first_; } ///< makespan of the orders of the last call of period()
 
 private:
   static constexpr int kIterations = 4;
+  static constexpr double kRounding = 1e-9; // far more than sums differ by
 
-  bool iterate(const Orders& orders) {
+  // False if the orders deadlock, or if a rank can't be done by `enough` with what is left of its work.
+  bool iterate(const Orders& orders, double enough) {
     std::fill(at_.begin(), at_.end(), 0);
     std::fill(forwards_.begin(), forwards_.end(), 0);
     std::fill(backwards_.begin(), backwards_.end(), 0);
@@ -76,12 +77,23 @@ private:
       before = left;
       for (int rank = 0; rank < ranks_; ++rank) {
         left -= advance(orders[rank], rank);
+        if (free_[rank] + rest_of(rank) > enough) {
+          return false;
+        }
       }
       for (int rank = ranks_ - 2; rank > 0 && left > 0; --rank) {
         left -= advance(orders[rank], rank);
       }
     }
     return left == 0;
+  }
+
+  double rest_of(int rank) const {
+    const StageFigures& figures = pipeline_.figures[rank];
+    const int forwards = forwards_[rank], backwards = backwards_[rank];
+    const int weights = static_cast<int>(at_[rank]) - forwards - backwards;
+    return (micro_batches_ - forwards) * figures.forward + (micro_batches_ - backwards) * figures.backward_input +
+           (micro_batches_ - weights) * figures.backward_weight;
   }
 
   // Runs a rank as far as its inputs allow; returns how many of its letters.
@@ -128,7 +140,6 @@ private:
   std::vector<double> free_, before_;
   std::vector<std::size_t> at_;
   std::vector<int> forwards_, backwards_;
-  double first_ = 0;
 };
 
 Schedule schedule_of(const TimedPipeline& pipeline, const Orders& orders) {
@@ -185,11 +196,7 @@ public:
   }
 
   double cost(const Orders& orders, double enough = kInfinity) {
-    if (aim_ == Aim::makespan) {
-      return replay_.makespan(orders);
-    }
-    const double period = replay_.period(orders, enough);
-    return period + kShareOfOther * replay_.first();
+    return aim_ == Aim::makespan ? replay_.makespan(orders, enough) : replay_.period(orders, kShareOfOther, enough);
   }
 
   // Threshold accepting: moves that make the order a little worse are accepted too, less and less over time.

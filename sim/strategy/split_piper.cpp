@@ -21,8 +21,8 @@ constexpr double kMostCells = 2e7; // cells of the table
 
 // One stage of the answer: operators between two states, and how they run.
 struct Choice {
-  int upper = -1; // state after the stage
-  std::int32_t degree = 0, replicas = 0;
+  int upper; // state after the stage
+  std::int32_t degree, replicas;
 };
 
 struct Solution {
@@ -45,7 +45,7 @@ public:
     most_ = instance_.given ? std::min(instance_.problem.micro_batches, devices_) : devices_;
     width_ = static_cast<std::size_t>(devices_ + 1) * (most_ + 1);
     best_.assign(used_.size() * width_, kInfinity);
-    choice_.resize(used_.size() * width_);
+    choice_ = std::make_unique_for_overwrite<Choice[]>(used_.size() * width_);
     std::fill_n(best_.begin() + static_cast<std::ptrdiff_t>((used_.size() - 1) * width_), width_, 0.0);
     sum_up();
     bound_devices();
@@ -68,7 +68,7 @@ public:
 
 private:
   std::size_t cell(int state, int k, int s) const {
-    return state * width_ + static_cast<std::size_t>(k) * (most_ + 1) + s;
+    return state * width_ + static_cast<std::size_t>(s) * (devices_ + 1) + k; // loops over k come innermost
   }
 
   std::vector<double> of_used(const std::vector<double>& of_all) const {
@@ -171,9 +171,11 @@ private:
         held = now;
         load = -1;
       }
+      const double* const afters = &best_[cell(one.upper, 0, s - one.step)];
+      double* const bests = &best_[cell(one.lower, 0, s)];
       for (int k = one.first; k <= one.last; ++k) {
-        const double after = best_[cell(one.upper, k - one.devices, s - one.step)];
-        double& best = best_[cell(one.lower, k, s)];
+        const double after = afters[k - one.devices];
+        double& best = bests[k];
         if (!improves(std::max(fastest * (1 - kTie), after), best)) {
           continue; // no improvement, whatever memory asks for
         }
@@ -196,8 +198,8 @@ private:
 
   // "At most": a solution with fewer devices or less in flight counts too.
   void spread(int lower) {
-    for (int k = 0; k <= devices_; ++k) {
-      for (int s = 0; s <= most_; ++s) {
+    for (int s = 0; s <= most_; ++s) {
+      for (int k = 0; k <= devices_; ++k) {
         const auto take = [&](std::size_t other) {
           const std::size_t here = cell(lower, k, s);
           if (improves(best_[other], best_[here])) {
@@ -251,7 +253,7 @@ private:
   int devices_, most_ = 0;
   std::size_t width_ = 0;
   std::vector<double> best_;
-  std::vector<Choice> choice_;
+  std::unique_ptr<Choice[]> choice_;                           // set where best_ is finite
   std::vector<std::vector<double>> seconds_, bytes_, lacking_; // [degree][used state]
   std::vector<int> least_, most_devices_;                      // [used state]
 };

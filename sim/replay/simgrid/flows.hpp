@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "sim/replay/byte_parts.hpp"
 #include "sim/replay/simgrid/network.hpp"
 #include "sim/replay/until_steady.hpp"
 
@@ -21,7 +22,7 @@ public:
   FlowPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request, std::size_t number)
       : engine_(engine), ends_(network.ends(number)), until_(request, clock_now()), request_(until_.request()),
         flows_(request.graph, request.platform), recurrence_(request_, &flows_, clock_now()),
-        scale_(scale_of(request.graph)) {
+        scale_(parts_of_byte(request.graph)) {
     network.adopt(request.platform, request.graph, scale_);
   }
 
@@ -60,17 +61,6 @@ public:
 private:
   using Timer = simgrid::kernel::timer::Timer;
 
-  // SimGrid counts whole bytes, but a flow may have met others in the middle of one. So bytes are counted in small
-  // parts, of which the largest transfer has no more than fit into 62 bits.
-  static double scale_of(const TaskGraph& graph) {
-    constexpr int kMostBits = 62, kFinest = 40;
-    double most = 1;
-    for (const Work& work : graph.works) {
-      most = std::max(most, work.bytes);
-    }
-    return std::ldexp(1.0, std::clamp(kMostBits - std::ilogb(most) - 1, 0, kFinest));
-  }
-
   void step() {
     if (const std::optional<ArrivedFlow> one = flows_.step()) {
       arrived(*one);
@@ -88,7 +78,7 @@ private:
       live_.resize(std::max(live_.size(), static_cast<std::size_t>(met.number) + 1));
       const Network::Ends& ends = ends_[static_cast<std::size_t>(met.leg)];
       const sg::CommPtr comm = sg::Comm::sendto_init();
-      comm->set_payload_size(std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(met.bytes * scale_))));
+      comm->set_payload_size(whole_parts(met.bytes, scale_));
       comm->set_data(reinterpret_cast<void*>(static_cast<std::uintptr_t>(met.number) + 1));
       live_[met.number] = comm;
       ++under_way_;

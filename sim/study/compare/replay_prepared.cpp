@@ -57,6 +57,12 @@ double spread_of_graph(const std::vector<Prepared>& prepared, const std::vector<
   return spreads[static_cast<std::size_t>(before)];
 }
 
+// A run by itself is replayed by the engine itself.
+Replayer replayer_of(const Study& study, const std::vector<Prepared>& prepared, int workers) {
+  const Replayer replayer(study.engine->replay, workers);
+  return prepared.size() == 1 ? replayer : replayer.for_many();
+}
+
 } // namespace
 
 std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared) {
@@ -78,7 +84,7 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
                     int workers) {
   const Study& study = costs.study();
   const std::vector<ReplayRequest> requests = replay_requests(study, prepared);
-  const Replayer replayer(study.engine->replay, workers);
+  const Replayer replayer = replayer_of(study, prepared, workers);
   std::vector<double> spreads = make_steady(replayer, requests, timelines);
   const std::vector<int> drifts = let_drift(study, replayer, requests, timelines, spreads);
   auto spread = spreads.begin();
@@ -110,7 +116,7 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
 void replay(StudyCosts& costs, std::vector<Prepared>& prepared, int workers) {
   const Study& study = costs.study();
   const auto start = Clock::now();
-  std::vector<Timeline> timelines = Replayer(study.engine->replay, workers)(replay_requests(study, prepared));
+  std::vector<Timeline> timelines = replayer_of(study, prepared, workers)(replay_requests(study, prepared));
   const double graphs = static_cast<double>(std::max<std::size_t>(1, graphs_in(prepared)));
   take_timelines(costs, prepared, timelines, seconds_since(start) / graphs, workers);
 }

@@ -1,6 +1,7 @@
 // Draws of runs whose equal replicas meet. The median draw counts only where it is faster than the exact replay. So a
 // draw that is known to be no faster need not be replayed, and where half of them are known to be, none of the others.
-// Draws are weighed by replays without SimGrid; the engine replays the median and those too close to call.
+// Draws whose periods took longer to be steady than that of the exact replay are weighed by then; the median and those
+// too close to call are replayed again over as many iterations from the beginning.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -8,7 +9,9 @@
 #include <limits>
 #include <numeric>
 
+#include "sim/base/bytes.hpp"
 #include "sim/base/improves.hpp"
+#include "sim/base/process/worker_pool.hpp"
 #include "sim/replay/what_if/lockstep.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/steady.hpp"
@@ -56,16 +59,20 @@ public:
     return draws;
   }
 
-  /// `steady`: the iterations of its steady timeline. Those of the replay, from which they were cut, were doubled until
-  /// then; fewer need not be tried again.
-  void weigh(int draw, double seconds, int steady) {
-    seconds_[draw] = seconds < exact_seconds_ * (1 + kClose) ? seconds : kInfinity;
-    while (iterations_[draw] < steady) {
+  /// A draw's steady timeline was cut from a replay whose iterations were doubled until then. Where they were, fewer
+  /// need not be tried again; else the timeline counts as it is.
+  void weigh(int draw, double seconds, Timeline timeline, double spread) {
+    while (iterations_[draw] < timeline.iterations) {
       iterations_[draw] *= 2;
+    }
+    if (iterations_[draw] == exact_.iterations) {
+      take(draw, seconds, std::move(timeline), spread);
+    } else {
+      seconds_[draw] = seconds < exact_seconds_ * (1 + kClose) ? seconds : kInfinity;
     }
   }
 
-  /// Draws that the engine has to replay next, once none has to be weighed: the median, those too close to it to say
+  /// Draws that have to be replayed again, once none has to be weighed: the median, those too close to it to say
   /// which is the median, and those too close to the exact replay to say whether they gain.
   std::vector<int> to_replay() const {
     std::vector<int> draws;
@@ -106,7 +113,7 @@ public:
 
 private:
   static constexpr int kMedian = kDriftDraws / 2 + 1; // its place among the draws in order
-  static constexpr double kClose = 1e-6;              // far more than roundings of replays add up to
+  static constexpr double kClose = 1e-6;              // periods that may change places when replayed again
 
   static bool is_close(double one, double other) { return std::abs(one - other) <= kClose * other; }
 
@@ -138,101 +145,97 @@ private:
   std::array<double, kDriftDraws> spreads_{};
 };
 
-// A draw of some request, replayed until its period is steady.
-struct Drawn {
-  std::size_t request; // index into the draws
-  int draw;
-  double seconds, spread;
-  Timeline timeline;
-};
-
-// The draws that `asked` names of each request.
-struct Asked {
-  std::vector<Drawn> drawn;
+// Replays the draws until their periods are steady, and takes each.
+template <class Take>
+void replay_draws(const Replayer& replay, const Draws& draws, const std::vector<int>& asked, const Take& take) {
   std::vector<TaskGraph> graphs;
   std::vector<ReplayRequest> requests;
-
-  Asked(const std::vector<Draws>& draws, std::vector<int> (Draws::*asked)() const) {
-    for (std::size_t i = 0; i < draws.size(); ++i) {
-      for (const int draw : (draws[i].*asked)()) {
-        drawn.push_back({.request = i, .draw = draw});
-        graphs.push_back(draws[i].drawn(draw));
-      }
-    }
-    for (std::size_t at = 0; at < drawn.size(); ++at) {
-      requests.push_back(draws[drawn[at].request].request(drawn[at].draw, graphs[at]));
-    }
+  graphs.reserve(asked.size());
+  for (const int draw : asked) {
+    graphs.push_back(draws.drawn(draw));
+    requests.push_back(draws.request(draw, graphs.back()));
   }
-
-  std::vector<Drawn> measured(std::vector<Timeline> replayed, std::span<const double> spreads) && {
-    for (std::size_t at = 0; at < drawn.size(); ++at) {
-      drawn[at].seconds = measure(graphs[at], replayed[at], requests[at].platform).iteration.value;
-      drawn[at].spread = spreads[at];
-      drawn[at].timeline = std::move(replayed[at]);
-    }
-    return std::move(drawn);
+  std::vector<Timeline> replayed = replay(until_steady(requests));
+  const std::vector<double> spreads = make_steady(replay, requests, replayed);
+  for (std::size_t at = 0; at < asked.size(); ++at) {
+    const double seconds = measure(graphs[at], replayed[at], requests[at].platform).iteration.value;
+    take(asked[at], seconds, std::move(replayed[at]), spreads[at]);
   }
-};
-
-// Replays the draws that `asked` names until their periods are steady.
-std::vector<Drawn> replay_draws(const Replayer& replay, const std::vector<Draws>& draws,
-                                std::vector<int> (Draws::*asked)() const) {
-  Asked these(draws, asked);
-  std::vector<Timeline> replayed = replay(until_steady(these.requests));
-  const std::vector<double> spreads = make_steady(replay, these.requests, replayed);
-  return std::move(these).measured(std::move(replayed), spreads);
 }
 
-// Weighs and replays what is needed of some requests' draws, until nothing is.
-void settle(const Replayer& replay, std::vector<Draws>& draws) {
-  for (bool open = true; open;) {
-    open = false;
-    for (const Drawn& one : replay_draws(replay.with(replay_max_min), draws, &Draws::to_weigh)) {
-      draws[one.request].weigh(one.draw, one.seconds, one.timeline.iterations);
-      open = true;
-    }
+// Weighs and replays what is needed of a request's draws, until nothing is.
+void settle(const Replayer& replay, Draws& draws) {
+  for (auto asked = draws.to_weigh(); !asked.empty(); asked = draws.to_weigh()) {
+    replay_draws(replay, draws, asked, [&](int draw, double seconds, Timeline timeline, double spread) {
+      draws.weigh(draw, seconds, std::move(timeline), spread);
+    });
   }
-  for (bool open = true; open;) {
-    open = false;
-    for (Drawn& one : replay_draws(replay, draws, &Draws::to_replay)) {
-      draws[one.request].take(one.draw, one.seconds, std::move(one.timeline), one.spread);
-      open = true;
-    }
+  for (auto asked = draws.to_replay(); !asked.empty(); asked = draws.to_replay()) {
+    replay_draws(replay, draws, asked, [&](int draw, double seconds, Timeline timeline, double spread) {
+      draws.take(draw, seconds, std::move(timeline), spread);
+    });
   }
+}
+
+// Which draw counts; -1: none does, and nothing else is said.
+struct Drifted {
+  int draw = -1;
+  Timeline timeline;
+  double spread = 0;
+};
+
+Drifted drift(const Study& study, const Replayer& replay, const ReplayRequest& exact, const Timeline& timeline) {
+  Draws draws(study, exact, timeline);
+  settle(replay, draws);
+  Drifted drifted;
+  drifted.draw = draws.choose(drifted.timeline, drifted.spread);
+  return drifted;
+}
+
+std::string to_bytes(const Drifted& drifted) {
+  std::string bytes;
+  put(bytes, drifted.draw);
+  put(bytes, drifted.spread);
+  put_timeline(bytes, drifted.timeline);
+  return bytes;
+}
+
+Drifted drifted_from(std::string_view bytes) {
+  ByteReader reader(bytes);
+  Drifted drifted{.draw = reader.take<int>()};
+  drifted.spread = reader.take<double>();
+  drifted.timeline = take_timeline(reader);
+  return drifted;
 }
 
 } // namespace
 
 std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span<const ReplayRequest> requests,
                            std::span<Timeline> timelines, std::span<double> spreads) {
-  constexpr long kMostTasks = 1'000'000; // executed by what is held at once, some tens of bytes each
-  std::vector<int> chosen_draws(requests.size(), -1);
-  std::vector<std::size_t> chosen;
-  std::vector<Draws> draws;
-  long tasks = 0;
-  const auto flush = [&] {
-    settle(replay, draws);
-    for (std::size_t c = 0; c < chosen.size(); ++c) {
-      chosen_draws[chosen[c]] = draws[c].choose(timelines[chosen[c]], spreads[chosen[c]]);
-    }
-    chosen.clear();
-    draws.clear();
-    tasks = 0;
-  };
+  std::vector<int> chosen(requests.size(), -1);
+  std::vector<std::size_t> meeting;
   for (std::size_t i = 0; i < requests.size() && replay.shares_links(); ++i) {
-    const ReplayRequest& exact = requests[i];
-    if (replicas_meet(exact.graph, exact.platform)) {
-      chosen.push_back(i);
-      draws.emplace_back(study, exact, timelines[i]);
-      tasks +=
-          static_cast<long>(exact.graph.tasks()) * exact.iterations * static_cast<long>(draws.back().to_weigh().size());
-    }
-    if (tasks > kMostTasks) {
-      flush();
+    if (replicas_meet(requests[i].graph, requests[i].platform)) {
+      meeting.push_back(i);
     }
   }
-  flush();
-  return chosen_draws;
+  const Replayer here = replay.for_many().alone();
+  const auto drift_of = [&](std::size_t one) {
+    return drift(study, here, requests[meeting[one]], timelines[meeting[one]]);
+  };
+  const auto take = [&](std::size_t one, Drifted drifted) {
+    const std::size_t i = meeting[one];
+    chosen[i] = drifted.draw;
+    if (drifted.draw >= 0) {
+      timelines[i] = std::move(drifted.timeline);
+      spreads[i] = drifted.spread;
+    }
+  };
+  share_out(replay.workers(), {.count = meeting.size(),
+                               .work = [&](std::size_t one) { return to_bytes(drift_of(one)); },
+                               .take = [&](std::size_t one, const auto& bytes) { take(one, drifted_from(bytes)); },
+                               .here = [&](std::size_t one) { take(one, drift_of(one)); }});
+  return chosen;
 }
 
 } // namespace stagecraft

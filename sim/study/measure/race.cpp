@@ -38,16 +38,13 @@ bool is_lost(const Study& study, const TaskGraph& graph, double best) {
   if (!memory_overflows(study.platform, graph, unshared).empty()) {
     return true;
   }
-  const auto loses = [best](double seconds) { return seconds * (1 - kMargin) > best; };
-  return best < kInfinity && (loses(least_seconds(study, graph, unshared)) ||
-                              (study.engine->replay == replay_simgrid &&
-                               loses(measure_graph(study, study.platform, graph, replay_max_min).iteration.value)));
+  return best < kInfinity && least_seconds(study, graph, unshared) * (1 - kMargin) > best;
 }
 
 } // namespace
 
 double Race::seconds_of(const TaskGraph& graph) {
-  const Replayer engine(study_.engine->replay);
+  const Replayer engine = Replayer(study_.engine->replay).for_many();
   if (engine.shares_links() && is_lost(study_, graph, best_)) {
     return kInfinity;
   }

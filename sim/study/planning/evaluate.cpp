@@ -50,9 +50,10 @@ std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Pl
   for (const auto& [number, graph] : graphs) {
     requests.push_back({graph, study.platform, iterations_of(study, graph)});
   }
-  std::vector<Timeline> timelines = replay_steady(study.engine->replay, requests);
+  const Replayer replay = Replayer(study.engine->replay).for_many();
+  std::vector<Timeline> timelines = replay_steady(replay, requests);
   std::vector<double> spreads(requests.size(), 0.0);
-  let_drift(study, study.engine->replay, requests, timelines, spreads);
+  let_drift(study, replay, requests, timelines, spreads);
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     const auto& [number, graph] = graphs[i];
     evaluations[number] = evaluation_of(study.platform, graph, measure(graph, timelines[i], study.platform));
@@ -79,7 +80,7 @@ std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const S
     requests.push_back({graph, study.platform, iterations_of(study, graph), changes[i]});
   }
   std::vector<Evaluation> evaluations;
-  for (const Timeline& timeline : replay_steady(study.engine->replay, requests)) {
+  for (const Timeline& timeline : replay_steady(Replayer(study.engine->replay).for_many(), requests)) {
     evaluations.push_back(evaluation_of(study.platform, graph, measure(graph, timeline, study.platform)));
   }
   return evaluations;
