@@ -157,7 +157,7 @@ TEST_CASE("a run that was measured is predicted where it should not have fitted,
 // 24 layers of 2,048 features on 65,536 tokens keep some 100 GB in 16 bits, and 6 GB where each runs again.
 TEST_CASE("a run that would not fit recomputes its blocks where nothing says that it does not", "[validate][truth]") {
   const auto run = [](const std::string& recompute) {
-    return validated(kHeader + "a,Some Megatron-LM paper,GPT,24,2048,16,65536,1024,a100-80gb-sxm,8,1,1,1,1,8,bf16," +
+    return validated(kHeader + "a,somebody's FSDP,GPT,24,2048,16,65536,1024,a100-80gb-sxm,8,1,1,1,1,8,bf16," +
                      recompute + ",iteration_seconds,s,1,\n");
   };
   const Validation unknown = run("unknown"), none = run("none"), full = run("full");
@@ -171,6 +171,24 @@ TEST_CASE("a run that would not fit recomputes its blocks where nothing says tha
   CHECK(unknown.verdicts.empty());
   REQUIRE(none.verdicts.size() == 1);
   CHECK_FALSE(none.verdicts.front().predicted);
+}
+
+// Megatron-LM's `--recompute-num-layers` leaves some blocks of a stage as they are.
+TEST_CASE("a run by Megatron-LM that would not fit recomputes as few blocks as make it fit", "[validate][truth]") {
+  const auto run = [](const std::string& recompute) {
+    return validated(kHeader + "a,Some Megatron-LM paper,GPT,24,2048,16,65536,1024,a100-80gb-sxm,8,1,1,1,1,8,bf16," +
+                     recompute + ",iteration_seconds,s,1,\n");
+  };
+  const Validation unknown = run("unknown");
+  REQUIRE(unknown.rows.size() == 1);
+  const std::string assumed = join(unknown.rows.front().assumed);
+  CHECK_THAT(assumed, Contains(" of 24 blocks of each stage are recomputed, without which a device lacks ") &&
+                          !Contains("that it fits"));
+  const std::size_t before = assumed.find(" of 24 blocks");
+  const int fewest = std::stoi(assumed.substr(assumed.rfind(' ', before - 1) + 1));
+  CHECK(unknown.rows.front().predicted == run("first " + std::to_string(fewest) + " blocks").rows.front().predicted);
+  const Validation one_less = run("first " + std::to_string(fewest - 1) + " blocks");
+  CHECK_THAT(join(one_less.rows.front().assumed), Contains("that it fits, though a device lacks "));
 }
 
 TEST_CASE("a forward that was measured alone drops nothing", "[validate][truth]") {
@@ -189,6 +207,8 @@ TEST_CASE("examples of NVIDIA run their framework's kernels", "[validate][truth]
   const std::string half = study("MxNet/Classification", "amp-fp16");
   CHECK_THAT(half, Contains("framework: mxnet\n") && Contains("image_layout: channels-last"));
   CHECK_THAT(study("MxNet/Classification", "fp32"), !Contains("image_layout"));
+  CHECK_THAT(study("MxNet/Classification NCHW", "amp-fp16"), !Contains("image_layout"));
+  CHECK_THAT(study("PyTorch/Classification with channels last", "fp32"), Contains("image_layout: channels-last"));
 }
 
 TEST_CASE("a table that is no table of measured runs names the columns that it lacks", "[validate][truth]") {
@@ -379,6 +399,21 @@ TEST_CASE("a name of a model that is not shipped is no other model's", "[validat
     INFO(name);
     CHECK_THAT(model_of(name), Contains("the architecture of '" + std::string(name) + "'"));
   }
+}
+
+TEST_CASE("a name of NVIDIA's examples is the model that they have under it", "[validate][truth]") {
+  const auto text = [](const std::string& source, const std::string& model) {
+    const auto rows = read_truth(table_of("case,source,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value\n"
+                                          "a," +
+                                          source + "," + model + ",v100,1,8,8,iteration_seconds,s,1\n"));
+    const auto study = truth_study(rows.front(), kRoot);
+    const auto* made = std::get_if<TruthStudy>(&study);
+    return made == nullptr ? std::get<Infeasible>(study).reason : made->text;
+  };
+  CHECK_THAT(text("NVIDIA DeepLearningExamples", "SSD"), Contains("model: ssd300-v1.1"));
+  CHECK_THAT(text("Liu et al. 2016", "SSD"), Contains("the architecture of 'SSD'"));
+  CHECK_THAT(text("NVIDIA DeepLearningExamples", "GNMT"), Contains("gnmt-v2"));
+  CHECK_THAT(text("PipeDream", "GNMT"), !Contains("gnmt-v2"));
 }
 
 // Of a model that reads an input and an output a row states the length of one.

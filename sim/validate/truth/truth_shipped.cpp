@@ -71,6 +71,13 @@ std::string called_otherwise(const std::vector<std::string>& names, const fs::pa
   return "";
 }
 
+// What NVIDIA's DeepLearningExamples has under a name that elsewhere is another model's, by letters.
+struct Example {
+  std::string_view called, workload;
+};
+constexpr std::array kExamples = {Example{"gnmt", "gnmtv2"}, Example{"ssd", "ssd300v11"},
+                                  Example{"ssd300", "ssd300v11"}};
+
 // The shipped workload of a row's name: that for its data set goes first, as `bert-base-squad` of `bert_base_uncased`
 // on `squad`, then that of the whole name, as `u-net-5-64` of "U-Net (5,64)", then that with most of its first words,
 // as `transformer-xl-base` of "Transformer-XL Base model", then that which is also called so. "": there is none.
@@ -79,6 +86,13 @@ std::string shipped_name(const TruthRow& row, const fs::path& shipped) {
   const std::vector<std::string> names = shipped_names({.study = {}, .shipped = shipped}, "workloads");
   constexpr int kWords = 3;
   std::vector<std::string> tried;
+  if (row.mentions("DeepLearningExamples")) {
+    const auto theirs =
+        std::find_if(kExamples.begin(), kExamples.end(), [&](const Example& one) { return one.called == wanted; });
+    if (theirs != kExamples.end()) {
+      tried.emplace_back(theirs->workload);
+    }
+  }
   const auto try_words = [&](const std::string& behind) {
     for (int words = kWords; words > 0; --words) {
       tried.push_back(letters_of(row.model, words) + behind);

@@ -72,6 +72,7 @@ struct TruthFramework {
   std::array<std::string_view, 4> words{}; ///< in the source, the table or the note; the first row that fits
   bool pads_vocabulary = false;            ///< to a multiple of 128 x the tensor degree
   bool separate_attention = false;         ///< its recipe computes attention by several kernels
+  bool some_blocks = false;                ///< may run some blocks of a stage again, as by `--recompute-num-layers`
 };
 /// The framework that the row names, of the year that its source names; where it names none, the usual one of what it
 /// shares among devices.
