@@ -216,6 +216,37 @@ TEST_CASE("a table that is no table of measured runs names the columns that it l
              Contains("made-up.csv:1:1: ") && Contains("needs the columns unit, global_batch, too"));
 }
 
+TEST_CASE("a table may come from a spreadsheet, with its mark, blanks around names and commas in numbers",
+          "[validate][truth]") {
+  const std::string plain = kHeader + line("a", "tokens_per_gpu_second", "tokens/GPU/s,1083366");
+  const double measured = validated(plain).rows.front().measured;
+  CHECK(measured == 1083366);
+  std::string spread = kHeader;
+  spread.replace(spread.find("case,source"), 11, "case , source");
+  CHECK(validated("\xEF\xBB\xBF" + spread + line("a", "tokens_per_gpu_second", "tokens/GPU/s,\"1,083,366\""))
+            .rows.front()
+            .measured == measured);
+  const auto refusal = [](const std::string& table) { return error_of([&] { validated(table); }); };
+  CHECK_THAT(refusal(kHeader + line("a", "iteration_seconds", "s,\"1,5\"")), Contains("'1,5' is not a number"));
+  CHECK_THAT(refusal(kHeader + line("a", "iteration_seconds", "s,\"1,0835\"")), Contains("'1,0835' is not a number"));
+  CHECK_THAT(refusal("case;model;gpu\na;b;c\n"), Contains(":1:5: cells are separated by semicolons; allowed: commas"));
+  CHECK_THAT(refusal("\xFF\xFE"
+                     "c"),
+             Contains("UTF-8"));
+  CHECK_THAT(refusal(kHeader + line("", "iteration_seconds", "s,1")), Contains("the case has no name"));
+}
+
+TEST_CASE("sizes that make no model are refused by name", "[validate][truth]") {
+  const auto reason = [](const std::string& model) {
+    const Validation validation =
+        validated(kHeader + line("a", "iteration_seconds", "s,1", "a100-80gb-sxm", "GPT small," + model));
+    return validation.skipped.empty() ? "predicted" : validation.skipped.front().why;
+  };
+  CHECK(reason("2,512,8") == "predicted");
+  CHECK_THAT(reason("2,512,7"), Contains("heads, 7, do not divide hidden, 512"));
+  CHECK_THAT(reason("2,1000000000,8"), Contains("hidden is 1000000000; allowed: up to "));
+}
+
 TEST_CASE("what a row does not state is assumed, and said", "[validate][truth]") {
   const Validation validation =
       validated("case,model,layers,hidden,heads,ffn_hidden,seq_len,gpu,num_gpus,global_batch,metric,unit,value\n"
