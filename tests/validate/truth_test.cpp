@@ -414,6 +414,8 @@ TEST_CASE("models have the names that tables give them", "[validate][truth]") {
                                                        {"T5-base", "t5-base"},
                                                        {"BART-large", "bart-large"},
                                                        {"NCF", "ncf-movielens-20m"},
+                                                       {"Nemotron 3 Super (hybrid)", "nemotron-3-super"},
+                                                       {"Nemotron 3.5 Lightning (hybrid)", "nemotron-3.5-lightning"},
                                                        {"Jasper", "jasper-10x5"},
                                                        {"Jasper 10x5", "jasper-10x5"}};
   for (const auto& [name, workload] : names) {
@@ -430,6 +432,44 @@ TEST_CASE("a name of a model that is not shipped is no other model's", "[validat
     INFO(name);
     CHECK_THAT(model_of(name), Contains("the architecture of '" + std::string(name) + "'"));
   }
+}
+
+TEST_CASE("a shipped mixture is shared as the row says, though that states no experts", "[validate][truth]") {
+  const auto text = [](const std::string& model) {
+    const auto rows = read_truth(table_of("case,source,model,gpu,num_gpus,expert_parallel,micro_batch,global_batch,"
+                                          "metric,unit,value\na,Megatron-Bridge," +
+                                          model + ",gb200,64,64,1,512,iteration_seconds,s,1\n"));
+    return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
+  };
+  CHECK_THAT(text("Nemotron 3 Super"), Contains("    expert: 64\n"));
+  CHECK_THAT(text("BERT-large"), !Contains("    expert: "));
+}
+
+// Its performance recipes have the flexible dispatcher since then.
+TEST_CASE("tokens reach experts by HybridEP in Megatron-Bridge from 26.02 on", "[validate][truth]") {
+  const auto text = [](const std::string& table) {
+    const auto rows = read_truth(table_of("case,source,table,model,gpu,num_gpus,expert_parallel,micro_batch,"
+                                          "global_batch,metric,unit,value\na,Megatron-Bridge," +
+                                          table + ",Qwen3 30B-A3B,h100,8,8,1,512,iteration_seconds,s,1\n"));
+    return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
+  };
+  CHECK_THAT(text("26.02 NeMo Container"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("26.04.01 NeMo Container"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("25.11 NeMo Container"), !Contains("token_dispatcher"));
+  CHECK_THAT(text("version 126.02"), !Contains("token_dispatcher"));
+}
+
+TEST_CASE("tokens reach experts by the kernels that a row names", "[validate][truth]") {
+  const auto text = [](const std::string& note) {
+    const auto rows = read_truth(table_of("case,source,model,gpu,num_gpus,expert_parallel,micro_batch,global_batch,"
+                                          "metric,unit,value,note\na,NeMo Automodel,Qwen3 30B-A3B,h100,8,8,1,512,"
+                                          "iteration_seconds,s,1," +
+                                          note + "\n"));
+    return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
+  };
+  CHECK_THAT(text("kernels=TE + DeepEP"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("HybridEP"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("kernels=TE"), !Contains("token_dispatcher"));
 }
 
 TEST_CASE("a name of NVIDIA's examples is the model that they have under it", "[validate][truth]") {

@@ -179,8 +179,10 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& s
   if (name.empty()) {
     return std::nullopt;
   }
-  yaml::Node workload = yaml::load(shipped / "workloads" / (name + ".yaml"));
-  ShippedModel model{.images = !reads_tokens(workload)};
+  const fs::path file = shipped / "workloads" / (name + ".yaml");
+  yaml::Node workload = yaml::load(file);
+  ShippedModel model{.images = !reads_tokens(workload),
+                     .mixture = read_file(file).find("kind: router") != std::string::npos};
   if (model.images) {
     model.layers = stated_layers(row, workload);
     model.part.text = "model: " + name + "\n";

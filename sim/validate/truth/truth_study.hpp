@@ -33,7 +33,8 @@ struct TruthStudy {
 /// A model that is shipped as a workload.
 struct ShippedModel {
   StudyPart part;
-  bool images = false; ///< its samples are no sequences of tokens
+  bool images = false;  ///< its samples are no sequences of tokens
+  bool mixture = false; ///< some of its layers are experts
   std::string layers;  ///< of each stage, as `training.parallel.layers`, where the row states them; "": it does not
 };
 

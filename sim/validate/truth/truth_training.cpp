@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -55,6 +56,25 @@ int zero_of(const std::string& words) {
     }
   }
   return -1;
+}
+
+// From its container 26.02 on Megatron-Bridge's performance recipes have `moe_token_dispatcher_type = "flex"` with
+// DeepEP's or HybridEP's kernels (src/megatron/bridge/perf_recipes).
+constexpr int kFlexible = 2602;
+
+// 2602 of "26.02 NeMo Container", the first two numbers of two digits with a point between them; 0: none.
+int container_of(const TruthRow& row) {
+  constexpr int kYear = 100;
+  const auto is_digit = [&](std::size_t at) {
+    return at < row.table.size() && std::isdigit(static_cast<unsigned char>(row.table[at])) != 0;
+  };
+  for (std::size_t point = 2; point < row.table.size(); ++point) {
+    if (row.table[point] == '.' && is_digit(point - 2) && is_digit(point - 1) && is_digit(point + 1) &&
+        is_digit(point + 2) && (point == 2 || !is_digit(point - 3)) && !is_digit(point + 3)) {
+      return kYear * std::atoi(row.table.c_str() + point - 2) + std::atoi(row.table.c_str() + point + 1);
+    }
+  }
+  return 0;
 }
 
 // The training while it is written.
@@ -210,8 +230,14 @@ private:
   // How tokens reach experts, what is left to hosts, and graphs of kernels, which the host launches at once.
   std::string write_flags() {
     const std::string dispatcher = row_.flag("dispatcher");
-    if (dispatcher == "deepep" || dispatcher == "hybridep") {
+    const bool named = row_.mentions("DeepEP") || row_.mentions("HybridEP");
+    const bool usual =
+        framework_.name == "megatron-bridge" && row_.degrees.expert > 1 && container_of(row_) >= kFlexible;
+    if (dispatcher == "deepep" || dispatcher == "hybridep" || (dispatcher.empty() && (named || usual))) {
       line("  token_dispatcher: deepep");
+    }
+    if (dispatcher.empty() && usual && !named) {
+      assume("tokens go to experts by HybridEP, as in the performance recipes of that release");
     }
     write_captured();
     if (tensor_ > 1 && (row_.flag("tp_comm_overlap") == "true" || row_.mentions("async_TP=True"))) {
@@ -339,7 +365,8 @@ private:
       line("    context: " + std::to_string(context_));
     }
     const int expert = row_.degrees.expert;
-    if (expert > 1 && row_.sizes.experts > 0) {
+    const bool mixture = row_.sizes.experts > 0 || (setting_.model != nullptr && setting_.model->mixture);
+    if (expert > 1 && mixture) {
       line("    expert: " + std::to_string(expert));
     }
     const std::string flag = row_.flag("sequence_parallel");
