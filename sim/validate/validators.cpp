@@ -7,6 +7,8 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/system/file.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/validate/truth/rows/truth_row.hpp"
 #include "sim/validate/truth/validate_truth.hpp"
 
@@ -45,6 +47,19 @@ Validation without_rows_of_nothing(Validation validation) {
   return validation;
 }
 
+// Refuses what is no UTF-8, and a first line without a comma that has what other spreadsheets write in its place.
+void check_separators(const std::filesystem::path& path) {
+  const std::string text = read_file(path.string());
+  check_utf8(text, path.string());
+  const std::string header = text.substr(0, text.find_first_of("\r\n"));
+  const std::size_t other = header.find_first_of(";\t");
+  if (header.find(',') == std::string::npos && other != std::string::npos) {
+    throw InputError({path.string(), 1, static_cast<int>(other) + 1},
+                     "cells are separated by " + std::string(header[other] == ';' ? "semicolons" : "tabs") +
+                         "; allowed: commas");
+  }
+}
+
 } // namespace
 
 std::span<const ValidatorRow> validators() { return kValidators; }
@@ -61,6 +76,7 @@ Validation validate(const std::filesystem::path& path, const ValidateOptions& op
     known += (known.empty() ? "" : "; ") + std::string(row.help);
   }
   if (path.extension() == ".csv") {
+    check_separators(path);
     throw InputError({path.string(), 1, 1}, "a table of measured runs needs the columns " +
                                                 join(missing_columns(path)) +
                                                 ", too; docs/formats/truth.md has them all");

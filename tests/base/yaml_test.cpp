@@ -131,6 +131,14 @@ TEST_CASE("a key with no value counts as absent", "[base][yaml]") {
   CHECK_NOTHROW(map.finish());
 }
 
+TEST_CASE("truth has three spellings, as in YAML's core schema", "[base][yaml]") {
+  const yaml::Node root = parse("a: true\nb: True\nc: TRUE\nd: False\ne: tRUE\n");
+  yaml::Map map(root, "thing");
+  CHECK((map.boolean("a", false) && map.boolean("b", false) && map.boolean("c", false)));
+  CHECK_FALSE(map.boolean("d", true));
+  CHECK_THROWS_WITH(map.boolean("e", false), Catch::Contains("must be true or false, got 'tRUE'"));
+}
+
 TEST_CASE("values of the wrong kind or range are refused where they stand", "[base][yaml]") {
   const yaml::Node root = parse("n: 010\nlist: [1]\nmap: {a: 1}\nword: yes\nhalf: 1.5\nspeed: -1 GB/s\nshare: 1.5\n");
   yaml::Map map(root, "thing");

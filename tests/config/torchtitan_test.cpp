@@ -54,6 +54,27 @@ TEST_CASE("TorchTitan's fields of today count tokens", "[config]") {
   CHECK(value(flat, "global_batch") == "16");
 }
 
+TEST_CASE("a key that is read, but not where it stands, is refused with its place", "[config]") {
+  const auto refusal = [](const std::string& text, const char* file) {
+    return error_of([&] { read_text(text, file); });
+  };
+  CHECK_THAT(refusal("[parallelism]\ntensor_parallel_degree = 2\n[step_scheduler]\nglobal_batch_size = 8\n", "t.toml"),
+             Catch::Contains("t.toml:4:1: 'step_scheduler.global_batch_size' is not read in [step_scheduler]; allowed: "
+                             "in [training], or above all sections"));
+  CHECK_THAT(refusal("per_device_batch_size: 1\noverrides:\n  ici_fsdp_parallelism: 8\n", "m.yaml"),
+             Catch::Contains("'overrides.ici_fsdp_parallelism' is not read in [overrides]; allowed: above all"));
+}
+
+// As in its train_configs/llama3_405b.toml of May 2025.
+TEST_CASE("TorchTitan's local batch had another name", "[config]") {
+  const ImportedTraining read = read_text("[training]\nbatch_size = 2\n[parallelism]\ntensor_parallel_degree = 2\n"
+                                          "data_parallel_shard_degree = -1\n[activation_checkpoint]\nmode = \"none\"\n",
+                                          "t.toml");
+  CHECK(value(read, "micro_batch_size") == "2");
+  CHECK(value(read, "global_batch") == "8"); // of four replicas
+  CHECK(read.unheeded.empty());
+}
+
 TEST_CASE("replicas of TorchTitan that share nothing reduce in buckets", "[config]") {
   const ImportedTraining read = parallelism("data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n");
   CHECK(value(read, "parallel.zero") == "0");

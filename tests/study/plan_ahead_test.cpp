@@ -37,6 +37,17 @@ TEST_CASE("a comparison is the same with any number of workers", "[study][plan-a
   CHECK(compared(7) == one);
 }
 
+TEST_CASE("a batch of fewer samples than replicas that does not fit has no change of samples", "[study][plan-ahead]") {
+  const Study read = study(chain_study("training: {global_batch: 2, micro_batches: 1, parallel: {zero: 1}}\n"
+                                       "compare: {strategies: [mesh], schedules: [1f1b]}\n",
+                                       "{devices: 4, memory: 20 MB}"));
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const Comparison comparison = compare(memo, {}).comparison;
+  REQUIRE(comparison.runs.size() == 1);
+  CHECK_FALSE(comparison.runs.front().feasible);
+}
+
 TEST_CASE("changes are looked for as far as rows are shown, and until the verdict has one", "[study][plan-ahead]") {
   const Study read = study(kTight);
   const auto compared = [&](std::size_t changes) {

@@ -53,6 +53,12 @@ TEST_CASE("a name without a form factor is that of the module which nodes are ma
   CHECK_THAT(text_on("NVIDIA H100 PCIe"), Contains(type_is("h100-pcie-80gb")));
   CHECK_THAT(text_on("AMD Instinct MI300X"), Contains(type_is("mi300x-192gb")));
   CHECK_THAT(text_on("A800-80GB"), Contains(type_is("a800-sxm-80gb")) && Contains("\"bandwidth\": \"162 GB/s\""));
+  for (const char* name : {"RTX2080Ti", "GeForce RTX 2080 Ti", "rtx-2080-ti"}) {
+    CAPTURE(name);
+    CHECK_THAT(text_on(name), Contains(type_is("rtx-2080-ti-11gb")));
+  }
+  CHECK_THAT(text_on("A10"), Contains(type_is("a10-24gb"))); // and no A100
+  CHECK_THAT(text_on("NVIDIA A30"), Contains(type_is("a30-24gb")));
   TruthRow alone = row_on("V100");
   alone.devices = alone.devices_per_node = 1;
   CHECK_THAT(text_of(alone), Contains(type_is("v100-pcie-16gb"))); // a card, as far as one device says
@@ -99,6 +105,56 @@ TEST_CASE("Megatron-LM is that of the year in which the source appeared", "[vali
   CHECK(framework("Somebody et al. 2023, Megatron-LM at work (arXiv 2204.01234)") == "megatron-lm-2022");
   CHECK(framework("Somebody et al. 2024, Megatron-LM at work (arXiv 2402.01234)") == "megatron-lm-2025");
   CHECK(framework("NVIDIA/Megatron-LM README") == "megatron-lm-2025");
+}
+
+// The loss is compiled since April 2025 (pull request 1033).
+TEST_CASE("TorchTitan is that of the year in which the source appeared, and not compiled where that is said",
+          "[validate][truth]") {
+  const auto framework = [](const std::string& source, const std::string& note) {
+    TruthRow row = row_on("A100");
+    row.source = source;
+    row.note = note;
+    return std::string(framework_of(row).name);
+  };
+  CHECK(framework("pytorch/torchtitan docs/performance.md (2024)", "") == "torchtitan-2024");
+  CHECK(framework("pytorch/torchtitan (2025)", "torch.compile") == "torchtitan");
+  CHECK(framework("pytorch/torchtitan (2025)", "not compiled") == "torchtitan-eager");
+  CHECK(framework("fms-fsdp", "without torch.compile") == "torchtitan-eager");
+  CHECK(framework("fms-fsdp", "torch.compile") == "fsdp");
+}
+
+// PyTorch 2.0 brought scaled dot product attention in March 2023.
+TEST_CASE("plain PyTorch has the attention of its year", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.devices = row.devices_per_node = 1;
+  const auto text = [&](const std::string& source, const std::string& note = "") {
+    row.source = source;
+    row.note = note;
+    return text_of(row);
+  };
+  CHECK_THAT(text("somebody's script of December 2022"), Contains("attention: eager"));
+  CHECK_THAT(text("somebody's script of December 2022", "FlashAttention"), !Contains("attention: eager"));
+  CHECK_THAT(text("somebody's script of 2024"), !Contains("attention: "));
+  CHECK_THAT(text("somebody's script of 2024", "no flash attention"), Contains("attention: eager"));
+}
+
+TEST_CASE("schedules and precisions have other names", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.degrees.pipeline = 2;
+  for (const auto& [theirs, ours] : {std::pair{"v-half", "v-half"},
+                                     {"V-Min", "v-min"},
+                                     {"zbb", "zb-h1"},
+                                     {"AFAB", "gpipe"},
+                                     {"eager-1f1b", "eager-1f1b"}}) {
+    CAPTURE(theirs);
+    row.schedule = theirs;
+    CHECK_THAT(text_of(row), Contains(std::string("schedules: [") + ours + "]"));
+  }
+  row = row_on("H100");
+  row.precision = "float8";
+  CHECK_THAT(text_of(row), Contains("fp8: delayed")); // Transformer Engine's
+  row.source = "pytorch/torchtitan";
+  CHECK_THAT(text_of(row), Contains("fp8: tensorwise")); // torchao's
 }
 
 TEST_CASE("a run that names no framework has the usual one of what it shares, which is said", "[validate][truth]") {

@@ -157,7 +157,7 @@ TEST_CASE("a run that was measured is predicted where it should not have fitted,
 // 24 layers of 2,048 features on 65,536 tokens keep some 100 GB in 16 bits, and 6 GB where each runs again.
 TEST_CASE("a run that would not fit recomputes its blocks where nothing says that it does not", "[validate][truth]") {
   const auto run = [](const std::string& recompute) {
-    return validated(kHeader + "a,Some Megatron-LM paper,GPT,24,2048,16,65536,1024,a100-80gb-sxm,8,1,1,1,1,8,bf16," +
+    return validated(kHeader + "a,somebody's FSDP,GPT,24,2048,16,65536,1024,a100-80gb-sxm,8,1,1,1,1,8,bf16," +
                      recompute + ",iteration_seconds,s,1,\n");
   };
   const Validation unknown = run("unknown"), none = run("none"), full = run("full");
@@ -171,6 +171,24 @@ TEST_CASE("a run that would not fit recomputes its blocks where nothing says tha
   CHECK(unknown.verdicts.empty());
   REQUIRE(none.verdicts.size() == 1);
   CHECK_FALSE(none.verdicts.front().predicted);
+}
+
+// Megatron-LM's `--recompute-num-layers` leaves some blocks of a stage as they are.
+TEST_CASE("a run by Megatron-LM that would not fit recomputes as few blocks as make it fit", "[validate][truth]") {
+  const auto run = [](const std::string& recompute) {
+    return validated(kHeader + "a,Some Megatron-LM paper,GPT,24,2048,16,65536,1024,a100-80gb-sxm,8,1,1,1,1,8,bf16," +
+                     recompute + ",iteration_seconds,s,1,\n");
+  };
+  const Validation unknown = run("unknown");
+  REQUIRE(unknown.rows.size() == 1);
+  const std::string assumed = join(unknown.rows.front().assumed);
+  CHECK_THAT(assumed, Contains(" of 24 blocks of each stage are recomputed, without which a device lacks ") &&
+                          !Contains("that it fits"));
+  const std::size_t before = assumed.find(" of 24 blocks");
+  const int fewest = std::stoi(assumed.substr(assumed.rfind(' ', before - 1) + 1));
+  CHECK(unknown.rows.front().predicted == run("first " + std::to_string(fewest) + " blocks").rows.front().predicted);
+  const Validation one_less = run("first " + std::to_string(fewest - 1) + " blocks");
+  CHECK_THAT(join(one_less.rows.front().assumed), Contains("that it fits, though a device lacks "));
 }
 
 TEST_CASE("a forward that was measured alone drops nothing", "[validate][truth]") {
@@ -189,11 +207,44 @@ TEST_CASE("examples of NVIDIA run their framework's kernels", "[validate][truth]
   const std::string half = study("MxNet/Classification", "amp-fp16");
   CHECK_THAT(half, Contains("framework: mxnet\n") && Contains("image_layout: channels-last"));
   CHECK_THAT(study("MxNet/Classification", "fp32"), !Contains("image_layout"));
+  CHECK_THAT(study("MxNet/Classification NCHW", "amp-fp16"), !Contains("image_layout"));
+  CHECK_THAT(study("PyTorch/Classification with channels last", "fp32"), Contains("image_layout: channels-last"));
 }
 
 TEST_CASE("a table that is no table of measured runs names the columns that it lacks", "[validate][truth]") {
   CHECK_THAT(error_of([] { validated("case,model,gpu,metric,value\na,b,c,d,1\n"); }),
              Contains("made-up.csv:1:1: ") && Contains("needs the columns unit, global_batch, too"));
+}
+
+TEST_CASE("a table may come from a spreadsheet, with its mark, blanks around names and commas in numbers",
+          "[validate][truth]") {
+  const std::string plain = kHeader + line("a", "tokens_per_gpu_second", "tokens/GPU/s,1083366");
+  const double measured = validated(plain).rows.front().measured;
+  CHECK(measured == 1083366);
+  std::string spread = kHeader;
+  spread.replace(spread.find("case,source"), 11, "case , source");
+  CHECK(validated("\xEF\xBB\xBF" + spread + line("a", "tokens_per_gpu_second", "tokens/GPU/s,\"1,083,366\""))
+            .rows.front()
+            .measured == measured);
+  const auto refusal = [](const std::string& table) { return error_of([&] { validated(table); }); };
+  CHECK_THAT(refusal(kHeader + line("a", "iteration_seconds", "s,\"1,5\"")), Contains("'1,5' is not a number"));
+  CHECK_THAT(refusal(kHeader + line("a", "iteration_seconds", "s,\"1,0835\"")), Contains("'1,0835' is not a number"));
+  CHECK_THAT(refusal("case;model;gpu\na;b;c\n"), Contains(":1:5: cells are separated by semicolons; allowed: commas"));
+  CHECK_THAT(refusal("\xFF\xFE"
+                     "c"),
+             Contains("UTF-8"));
+  CHECK_THAT(refusal(kHeader + line("", "iteration_seconds", "s,1")), Contains("the case has no name"));
+}
+
+TEST_CASE("sizes that make no model are refused by name", "[validate][truth]") {
+  const auto reason = [](const std::string& model) {
+    const Validation validation =
+        validated(kHeader + line("a", "iteration_seconds", "s,1", "a100-80gb-sxm", "GPT small," + model));
+    return validation.skipped.empty() ? "predicted" : validation.skipped.front().why;
+  };
+  CHECK(reason("2,512,8") == "predicted");
+  CHECK_THAT(reason("2,512,7"), Contains("heads, 7, do not divide hidden, 512"));
+  CHECK_THAT(reason("2,1000000000,8"), Contains("hidden is 1000000000; allowed: up to "));
 }
 
 TEST_CASE("what a row does not state is assumed, and said", "[validate][truth]") {
@@ -363,6 +414,8 @@ TEST_CASE("models have the names that tables give them", "[validate][truth]") {
                                                        {"T5-base", "t5-base"},
                                                        {"BART-large", "bart-large"},
                                                        {"NCF", "ncf-movielens-20m"},
+                                                       {"Nemotron 3 Super (hybrid)", "nemotron-3-super"},
+                                                       {"Nemotron 3.5 Lightning (hybrid)", "nemotron-3.5-lightning"},
                                                        {"Jasper", "jasper-10x5"},
                                                        {"Jasper 10x5", "jasper-10x5"}};
   for (const auto& [name, workload] : names) {
@@ -379,6 +432,59 @@ TEST_CASE("a name of a model that is not shipped is no other model's", "[validat
     INFO(name);
     CHECK_THAT(model_of(name), Contains("the architecture of '" + std::string(name) + "'"));
   }
+}
+
+TEST_CASE("a shipped mixture is shared as the row says, though that states no experts", "[validate][truth]") {
+  const auto text = [](const std::string& model) {
+    const auto rows = read_truth(table_of("case,source,model,gpu,num_gpus,expert_parallel,micro_batch,global_batch,"
+                                          "metric,unit,value\na,Megatron-Bridge," +
+                                          model + ",gb200,64,64,1,512,iteration_seconds,s,1\n"));
+    return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
+  };
+  CHECK_THAT(text("Nemotron 3 Super"), Contains("    expert: 64\n"));
+  CHECK_THAT(text("BERT-large"), !Contains("    expert: "));
+}
+
+// Its performance recipes have the flexible dispatcher since then.
+TEST_CASE("tokens reach experts by HybridEP in Megatron-Bridge from 26.02 on", "[validate][truth]") {
+  const auto text = [](const std::string& table) {
+    const auto rows = read_truth(table_of("case,source,table,model,gpu,num_gpus,expert_parallel,micro_batch,"
+                                          "global_batch,metric,unit,value\na,Megatron-Bridge," +
+                                          table + ",Qwen3 30B-A3B,h100,8,8,1,512,iteration_seconds,s,1\n"));
+    return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
+  };
+  CHECK_THAT(text("26.02 NeMo Container"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("26.04.01 NeMo Container"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("25.11 NeMo Container"), !Contains("token_dispatcher"));
+  CHECK_THAT(text("version 126.02"), !Contains("token_dispatcher"));
+}
+
+TEST_CASE("tokens reach experts by the kernels that a row names", "[validate][truth]") {
+  const auto text = [](const std::string& note) {
+    const auto rows = read_truth(table_of("case,source,model,gpu,num_gpus,expert_parallel,micro_batch,global_batch,"
+                                          "metric,unit,value,note\na,NeMo Automodel,Qwen3 30B-A3B,h100,8,8,1,512,"
+                                          "iteration_seconds,s,1," +
+                                          note + "\n"));
+    return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
+  };
+  CHECK_THAT(text("kernels=TE + DeepEP"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("HybridEP"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("kernels=TE"), !Contains("token_dispatcher"));
+}
+
+TEST_CASE("a name of NVIDIA's examples is the model that they have under it", "[validate][truth]") {
+  const auto text = [](const std::string& source, const std::string& model) {
+    const auto rows = read_truth(table_of("case,source,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value\n"
+                                          "a," +
+                                          source + "," + model + ",v100,1,8,8,iteration_seconds,s,1\n"));
+    const auto study = truth_study(rows.front(), kRoot);
+    const auto* made = std::get_if<TruthStudy>(&study);
+    return made == nullptr ? std::get<Infeasible>(study).reason : made->text;
+  };
+  CHECK_THAT(text("NVIDIA DeepLearningExamples", "SSD"), Contains("model: ssd300-v1.1"));
+  CHECK_THAT(text("Liu et al. 2016", "SSD"), Contains("the architecture of 'SSD'"));
+  CHECK_THAT(text("NVIDIA DeepLearningExamples", "GNMT"), Contains("gnmt-v2"));
+  CHECK_THAT(text("PipeDream", "GNMT"), !Contains("gnmt-v2"));
 }
 
 // Of a model that reads an input and an output a row states the length of one.

@@ -670,6 +670,23 @@ constexpr const char* kNemotron3 = R"({
   "vocab_size": 131072
 })";
 
+// Super's experts see 1,024 of 4,096 features, here 16 of 64: two products of 64 x 16 in front and behind, and experts
+// of two of 16 x 32 instead of 64 x 32.
+TEST_CASE("experts of a hybrid may see a token in fewer features", "[workload][hugging-face]") {
+  const auto parameters = [](const std::string& latent) {
+    return totals_of(read_text(R"({"model_type": "nemotron_h", "hybrid_override_pattern": "E", "num_hidden_layers": 1,
+      "hidden_size": 64, "intermediate_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+      "mamba_num_heads": 4, "mamba_head_dim": 16, "n_groups": 2, "vocab_size": 128, "n_routed_experts": 8, "num_experts_per_tok": 2,
+      "moe_intermediate_size": 32, "moe_shared_expert_intermediate_size": 48, "n_shared_experts": 1)" +
+                                   latent + "}",
+                               {.sequence = 32}))
+        .parameters;
+  };
+  const double whole = parameters(""), narrow = parameters(R"(, "moe_latent_size": 16)");
+  CHECK(parameters(R"(, "moe_latent_size": null)") == whole);
+  CHECK(narrow - whole == 2 * 64 * 16 + 8 * 2 * (16 - 64) * 32);
+}
+
 TEST_CASE("a hybrid's pattern says what each layer is", "[workload][hugging-face]") {
   const ImportOptions sequence{.sequence = 8192};
   check_same(read_text(kNemotron3, sequence), shipped("nemotron-3-nano"));

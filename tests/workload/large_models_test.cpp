@@ -222,10 +222,39 @@ TEST_CASE("encoders, state spaces and multi-token prediction have the published 
   CHECK(parameters("deepseek-v3-mtp") - parameters("deepseek-v3") == Approx(11.5e9).epsilon(0.01));
 }
 
+// Layers of the kinds of Nemotron 3 Nano; tokens reach experts in a space of `latent` features. Published: 120.6 and
+// 550 billion without the layers that predict further, which are of attention and experts behind a product of 2 h x h.
+TEST_CASE("Nemotron 3 Super and Ultra have the published parameters", "[workload][conformance]") {
+  struct HybridSizes {
+    double h, latent, inside, shared, inner, spaces, attentions, published;
+  };
+  for (const auto& [name, of] :
+       {std::pair{"nemotron-3-super", HybridSizes{4096, 1024, 2688, 5376, 8192, 40, 8, 120.6e9}},
+        std::pair{"nemotron-3-ultra", HybridSizes{8192, 2048, 5120, 10240, 16384, 48, 12, 550e9}}}) {
+    CAPTURE(name);
+    const double h = of.h, heads = of.inner / 64, vectors = 2 * 8 * 128;
+    const double mixer =
+        h * (2 * of.inner + vectors + heads) + of.inner * h + 5 * (of.inner + vectors) + 3 * heads + of.inner + h;
+    const double experts = 512 * 2 * of.latent * of.inside + 2 * h * of.latent + 2 * h * of.shared + 512 * (h + 1) + h;
+    const double attention = h * 128 * (h / 128 + 2 * 2) + h * h + h;
+    const double ahead = of.spaces * (mixer + experts) + of.attentions * attention + 2 * 131072 * h + h;
+    const double further = 2 * h * h + attention + experts + 3 * h;
+    CHECK(ahead == Approx(of.published).epsilon(2e-3));
+    CHECK(totals_of(test::workload(text_of(name))).parameters == ahead + 2 * further);
+  }
+  const auto parameters = [](const char* name) { return totals_of(test::workload(text_of(name))).parameters; };
+  const double h = 2688;
+  const double experts = 128 * 2 * h * 1856 + 2 * h * 3712 + 128 * (h + 1) + h;
+  const double attention = h * 128 * (2 * 32 + 2 * 2) + h;
+  CHECK(parameters("nemotron-3.5-lightning") - parameters("nemotron-3-nano") ==
+        2 * (2 * h * h + attention + experts + 3 * h));
+}
+
 // Where one operator does not tell its dimensions, ranks can share neither tokens nor experts.
 TEST_CASE("operators of language models tell their dimensions", "[workload]") {
-  for (const std::string name : {"gpt3-175b", "llama3-8b", "qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v3",
-                                 "deepseek-v3-mtp", "gpt-oss-20b", "t5-large", "mamba2-2.7b", "nemotron-3-nano"}) {
+  for (const std::string name :
+       {"gpt3-175b", "llama3-8b", "qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v3", "deepseek-v3-mtp", "gpt-oss-20b",
+        "t5-large", "mamba2-2.7b", "nemotron-3-nano", "nemotron-3-super"}) {
     for (const Operator& op : load_model(test::source_dir() / ("workloads/" + name + ".yaml")).operators) {
       INFO(name << ": " << op.name);
       CHECK(op.signature);

@@ -102,6 +102,18 @@ private:
   int line_ = 1;
 };
 
+// Without the mark that spreadsheets put in front of UTF-8.
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  text.remove_prefix(text.starts_with(kMark) ? kMark.size() : 0);
+  return text;
+}
+
+std::string without_blanks_around(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
 std::string in_quotes(const std::string& text) { return "'" + excerpt(text) + "'"; }
 
 } // namespace
@@ -133,8 +145,11 @@ CsvTable::CsvTable(std::string_view text, const std::string& file, std::initiali
     throw InputError({file, 1, 1}, "an empty file; a line of column names is needed");
   }
   check_utf8(text, file);
-  Reader reader(text, file);
+  Reader reader(without_mark(text), file);
   header_ = reader.row();
+  for (CsvCell& cell : header_) {
+    cell.text = without_blanks_around(cell.text);
+  }
   for (std::size_t c = 0; c < header_.size(); ++c) {
     const auto same = [&](const CsvCell& other) { return other.text == header_[c].text; };
     if (std::any_of(header_.begin(), header_.begin() + static_cast<std::ptrdiff_t>(c), same)) {

@@ -229,10 +229,11 @@ bool Map::boolean(std::string_view key, bool otherwise) {
     return otherwise;
   }
   const std::string& text = scalar(*found, key);
-  if (text != "true" && text != "false") {
+  const bool yes = text == "true" || text == "True" || text == "TRUE"; // as YAML 1.2's core schema has them
+  if (!yes && text != "false" && text != "False" && text != "FALSE") {
     throw InputError(found->where, "'" + std::string(key) + "' must be true or false, got '" + excerpt(text) + "'");
   }
-  return text == "true";
+  return yes;
 }
 
 std::vector<const Node*> Map::list(std::string_view key) {

@@ -36,8 +36,9 @@ bool runs(StudyMemo& memo, const Scenario& scenario, const PlanResult& result, c
   return plan != nullptr && std::holds_alternative<OrderedPlan>(order_plan(memo.costs, scenario, problem, *plan));
 }
 
+// 0 where the batch has fewer samples than there are replicas.
 bool can_be(const Study& study, int micro_batches) {
-  return study.training.global_batch % micro_batches == 0 && is_replayable(study, micro_batches);
+  return micro_batches > 0 && study.training.global_batch % micro_batches == 0 && is_replayable(study, micro_batches);
 }
 
 // A number of micro-batches as the study says it: by their number, or by the samples of a replica.

@@ -2,6 +2,9 @@
 #include "sim/validate/truth/asked_rows.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -106,44 +109,117 @@ AskedRows ask_rows(std::vector<TruthRow> rows, const fs::path& shipped) {
   return asked;
 }
 
-void recompute_to_fit(AskedRows& asked, std::vector<TruthPrediction>& predictions, const ValidateOptions& options) {
-  struct Choice {
-    AskedRow* row;
-    std::size_t study; // among the new ones
-  };
-  std::vector<Choice> choices;
-  std::vector<std::string> studies;
-  StudyNumbers number_of(studies);
-  const auto lacking = [](const TruthPrediction& prediction) {
-    const auto* run = std::get_if<PredictedRun>(&prediction);
-    return run == nullptr ? std::numeric_limits<double>::infinity() : run->lacking;
-  };
+namespace {
+
+// A run that a device lacks memory for though nothing says what it recomputes, and the least that makes it fit.
+struct Misfit {
+  AskedRow* row;
+  int all;                   // blocks of a stage
+  double lacked;             // bytes, where nothing runs again
+  double lacks_with_all = 0; // where all blocks do
+  int blocks = 0;            // of each stage that are tried
+};
+
+double lacking(const TruthPrediction& prediction) {
+  const auto* run = std::get_if<PredictedRun>(&prediction);
+  return run == nullptr ? std::numeric_limits<double>::infinity() : run->lacking;
+}
+
+int blocks_of_stage(const TruthRow& row) {
+  const int flagged = std::atoi(row.flag("vp").c_str());
+  const int chunks = std::max(row.degrees.interleave > 0 ? row.degrees.interleave : flagged, 1);
+  const int stages = std::max(row.degrees.pipeline, 1) * chunks;
+  return std::max((row.sizes.layers + stages - 1) / stages, 1);
+}
+
+std::vector<Misfit> misfits_of(AskedRows& asked, const std::vector<TruthPrediction>& predictions) {
+  std::vector<Misfit> misfits;
   for (AskedRow& one : asked.rows) {
     const auto* own = std::get_if<std::size_t>(&one.study);
-    if (own == nullptr || one.row.known->kind == FigureKind::verdict || !recompute_stated(one.row).empty() ||
-        lacking(predictions[*own]) <= 0) {
-      continue;
-    }
-    TruthRow again = one.row;
-    again.recompute = "full";
-    if (auto study = truth_study(again, options.shipped); std::holds_alternative<TruthStudy>(study)) {
-      choices.push_back({&one, number_of(std::get<TruthStudy>(study).text)});
+    if (own != nullptr && one.row.known->kind != FigureKind::verdict && recompute_stated(one.row).empty() &&
+        lacking(predictions[*own]) > 0) {
+      const int all = blocks_of_stage(one.row);
+      misfits.push_back({.row = &one, .all = all, .lacked = lacking(predictions[*own]), .blocks = all});
     }
   }
+  return misfits;
+}
+
+// Predicts each with so many blocks run again. Takes that where it takes less memory, and returns what a device then
+// lacks; infinity where it cannot be.
+std::vector<double> take_blocks(const std::vector<Misfit*>& misfits, AskedRows& asked,
+                                std::vector<TruthPrediction>& predictions, const ValidateOptions& options) {
+  std::vector<std::string> studies;
+  StudyNumbers number_of(studies);
+  std::vector<std::optional<std::size_t>> numbers;
+  for (const Misfit* one : misfits) {
+    TruthRow again = one->row->row;
+    again.recompute = one->blocks < one->all ? "first " + std::to_string(one->blocks) + " blocks" : "full";
+    auto study = truth_study(again, options.shipped);
+    const auto* made = std::get_if<TruthStudy>(&study);
+    numbers.push_back(made == nullptr ? std::nullopt : std::optional(number_of(made->text)));
+  }
   const std::vector<TruthPrediction> more = predict_studies(studies, options);
-  const std::size_t before = asked.studies.size();
-  for (const Choice& choice : choices) {
-    AskedRow& row = *choice.row;
-    const double lacked = lacking(predictions[std::get<std::size_t>(row.study)]);
-    if (lacking(more[choice.study]) < lacked) {
-      row.study = before + choice.study;
-      row.chosen_to_fit = true;
-      std::replace(row.assumed.begin(), row.assumed.end(), std::string(kNothingRecomputed),
-                   "blocks are recomputed, without which a device lacks " + to_text(Bytes{lacked}));
+  std::vector<double> lacks;
+  for (std::size_t at = 0; at < misfits.size(); ++at) {
+    const Misfit& one = *misfits[at];
+    lacks.push_back(numbers[at] ? lacking(more[*numbers[at]]) : std::numeric_limits<double>::infinity());
+    if (lacks.back() < one.lacked && (lacks.back() <= 0 || one.blocks == one.all)) {
+      one.row->study = asked.studies.size() + *numbers[at];
+      one.row->chosen_to_fit = true;
+      one.row->recomputed = one.blocks;
     }
   }
   asked.studies.insert(asked.studies.end(), studies.begin(), studies.end());
   predictions.insert(predictions.end(), more.begin(), more.end());
+  return lacks;
+}
+
+// Of blocks that keep about the same, how many of each stage make it fit.
+int fewest_blocks(const Misfit& one) {
+  return std::max(static_cast<int>(std::ceil(one.all * one.lacked / (one.lacked - one.lacks_with_all))), 1);
+}
+
+void say_blocks(const Misfit& one) {
+  const int some = one.row->recomputed;
+  const std::string what = some < one.all
+                               ? std::to_string(some) + " of " + std::to_string(one.all) + " blocks of each stage are"
+                               : "blocks are";
+  std::replace(one.row->assumed.begin(), one.row->assumed.end(), std::string(kNothingRecomputed),
+               what + " recomputed, without which a device lacks " + to_text(Bytes{one.lacked}));
+}
+
+} // namespace
+
+void recompute_to_fit(AskedRows& asked, std::vector<TruthPrediction>& predictions, const ValidateOptions& options) {
+  std::vector<Misfit> misfits = misfits_of(asked, predictions);
+  std::vector<Misfit*> tried;
+  std::transform(misfits.begin(), misfits.end(), std::back_inserter(tried), [](Misfit& one) { return &one; });
+  const std::vector<double> with_all = take_blocks(tried, asked, predictions, options);
+  tried.clear();
+  for (std::size_t at = 0; at < misfits.size(); ++at) {
+    Misfit& one = misfits[at];
+    one.lacks_with_all = with_all[at];
+    one.blocks = with_all[at] <= 0 && framework_of(one.row->row).some_blocks ? fewest_blocks(one) : one.all;
+    if (one.blocks < one.all) {
+      tried.push_back(&one);
+    }
+  }
+  while (!tried.empty()) { // one more of each that does not fit yet
+    const std::vector<double> lacks = take_blocks(tried, asked, predictions, options);
+    std::vector<Misfit*> still;
+    for (std::size_t at = 0; at < tried.size(); ++at) {
+      if (lacks[at] > 0 && ++tried[at]->blocks < tried[at]->all) {
+        still.push_back(tried[at]);
+      }
+    }
+    tried = std::move(still);
+  }
+  for (const Misfit& one : misfits) {
+    if (one.row->chosen_to_fit) {
+      say_blocks(one);
+    }
+  }
 }
 
 std::string why_not(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {

@@ -24,6 +24,7 @@ struct AskedRow {
   std::optional<std::size_t> base = {};        ///< the study whose figure the row's is a part of
   std::optional<TrainingLength> training = {}; ///< of a row that measured a whole one
   bool chosen_to_fit = false;                  ///< its study recomputes what it does, that it may fit
+  int recomputed = 0;                          ///< so many blocks of each stage, where it does
 };
 
 /// Each study once, and which one each row asks for.
@@ -34,7 +35,8 @@ struct AskedRows {
 AskedRows ask_rows(std::vector<TruthRow> rows, const std::filesystem::path& shipped);
 
 /// Gives each run of which nothing says what it recomputes, and that a device lacks memory for, the study in which its
-/// blocks run again, where this takes less: it ran. Adds these studies, and their predictions.
+/// blocks run again, where this takes less: it ran. Where the framework can recompute some blocks of a stage, these are
+/// as few as make it fit. Adds these studies, and their predictions.
 void recompute_to_fit(AskedRows& asked, std::vector<TruthPrediction>& predictions, const ValidateOptions& options);
 
 /// Why a row is not predicted; "": it is. `predictions`: of AskedRows::studies, here as below.

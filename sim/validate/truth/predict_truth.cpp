@@ -55,10 +55,10 @@ double longest_transfer(const TaskGraph& graph) {
   return seconds;
 }
 
-// By how many bytes a device holds more than one of its type has; 0 where all is well.
+// By how many bytes a device holds more than one of its type has, at most; below 0, each has that much left.
 double most_lacking(const TaskGraph& graph, const Run& run, const Platform& platform,
                     const std::vector<DeviceType>& types) {
-  double most = 0;
+  double most = -std::numeric_limits<double>::max();
   const std::span<const DeviceId> devices = graph.devices_in_use();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto type = static_cast<std::size_t>(platform.devices[devices[i]].type);

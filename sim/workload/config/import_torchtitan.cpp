@@ -419,13 +419,16 @@ private:
       return;
     }
     constexpr int kUsualSize = 8;
-    const int local = leaves_.integer(kTraining, "local_batch_size", 1, kMostConfigSamples, kUsualSize);
+    const bool today = leaves_.find(kTraining, "local_batch_size") != nullptr;
+    const bool before = !today && leaves_.find(kTraining, "batch_size") != nullptr;
+    local_batch_ = before ? "batch_size" : "local_batch_size"; // its name until 2025
+    const int local = leaves_.integer(kTraining, local_batch_, 1, kMostConfigSamples, kUsualSize);
     const int part = leaves_.integer(kParallelism, "pipeline_parallel_microbatch_size", 1, kMostConfigSamples, 1);
-    const Where where = leaves_.where(kTraining, "local_batch_size");
+    const Where where = leaves_.where(kTraining, local_batch_);
     if (pipeline_ > 1 && local % part != 0) {
       throw InputError(where_of("pipeline_parallel_microbatch_size"),
-                       "'pipeline_parallel_microbatch_size' " + std::to_string(part) +
-                           " does not divide local_batch_size " + std::to_string(local) + "; allowed: a divisor");
+                       "'pipeline_parallel_microbatch_size' " + std::to_string(part) + " does not divide " +
+                           local_batch_ + " " + std::to_string(local) + "; allowed: a divisor");
     }
     draft_.set("micro_batch_size", pipeline_ > 1 ? part : local,
                pipeline_ > 1 ? where_of("pipeline_parallel_microbatch_size") : where);
@@ -450,7 +453,7 @@ private:
   void set_batch(const char* key, long long of_pass, int unit) {
     const yaml::Node* given = leaves_.find(kTraining, key);
     const int value = given != nullptr ? yaml::integer(*given, key, -1, kMostConfigSamples) : -1;
-    const Where where = leaves_.where(kTraining, given != nullptr ? key : "local_batch_size");
+    const Where where = leaves_.where(kTraining, given != nullptr ? key : local_batch_);
     const long long batch = value > 0 ? value / unit : of_pass;
     if (value == 0 || of_pass > kMostConfigSamples || (value > 0 && (value % unit != 0 || batch % of_pass != 0))) {
       throw InputError(where, "'" + std::string(key) + "' " + std::to_string(value) +
@@ -685,6 +688,7 @@ private:
   ConfigLeaves leaves_;
   TrainingDraft draft_;
   int tensor_ = 1, pipeline_ = 1, context_ = 1, replicate_ = 1, shard_ = 1, expert_ = 1, stages_ = 1;
+  std::string local_batch_ = "local_batch_size"; // or what it was called before
 };
 
 } // namespace

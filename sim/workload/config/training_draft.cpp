@@ -282,8 +282,20 @@ void ConfigLeaves::refuse_unknown(std::string_view what, bool (*is_refused)(cons
   }
   for (const ConfigLeaf* one : left()) {
     if (is_refused(*one)) {
+      refuse_elsewhere(*one);
       throw InputError(one->where, unknown_name(what, one->name, known));
     }
+  }
+}
+
+// A key that is read, but not where it stands.
+void ConfigLeaves::refuse_elsewhere(const ConfigLeaf& leaf) const {
+  const auto asked =
+      std::find_if(known_.begin(), known_.end(), [&](const ConfigLeaf& one) { return one.name == leaf.name; });
+  if (asked != known_.end()) {
+    throw InputError(leaf.where, "'" + path_of(leaf) + "' is not read in [" + excerpt(leaf.section) + "]; allowed: " +
+                                     (asked->section.empty() ? "" : "in [" + asked->section + "], or ") +
+                                     "above all sections");
   }
 }
 

@@ -122,6 +122,7 @@ public:
 
 private:
   void collect(const yaml::Node& map, const std::string& section);
+  void refuse_elsewhere(const ConfigLeaf& leaf) const;
   ConfigLeaf* leaf(std::string_view section, std::string_view name);
 
   Where whole_;

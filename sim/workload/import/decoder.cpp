@@ -228,16 +228,22 @@ private:
         e.groups == 1 ? "" : ", groups: " + std::to_string(e.groups) + ", top_groups: " + std::to_string(e.top_groups);
     text_.layer("router", "router",
                 experts + ", top: " + std::to_string(e.top) + groups + ", bias: " + text_of(e.router_bias));
-    text_.layer("dispatch", "dispatch", "inputs: [" + norm_ + ", router]");
+    if (e.latent > 0) {
+      text_.linear("narrow", e.latent, false, "inputs: [" + norm_ + "]");
+    }
+    text_.layer("dispatch", "dispatch", "inputs: [" + (e.latent > 0 ? "narrow" : norm_) + ", router]");
     product("expand", "dispatch", (d_.gated ? 2 : 1) * e.intermediate);
     if (d_.gated) {
       text_.layer("gate", "gated", "inputs: [expand, router], activation: " + d_.activation);
     } else {
       text_.layer("gate", d_.activation);
     }
-    product("contract", "gate", d_.hidden);
+    product("contract", "gate", e.latent > 0 ? e.latent : d_.hidden);
     text_.layer("combine", "combine", "inputs: [contract, router]");
-    return "combine" + (e.shared > 0 ? ", " + write_shared_expert() : "");
+    if (e.latent > 0) {
+      text_.linear("widen", d_.hidden, false);
+    }
+    return std::string(e.latent > 0 ? "widen" : "combine") + (e.shared > 0 ? ", " + write_shared_expert() : "");
   }
 
   std::string write_shared_expert() {

@@ -24,6 +24,7 @@ struct DecoderExperts {
   int count = 0, top = 0;
   int groups = 1, top_groups = 1; ///< a token goes to experts of so many groups at most
   int intermediate = 0;           ///< features inside an expert
+  int latent = 0;                 ///< features of a token that experts see, between two products; 0: all
   int shared = 0;                 ///< features inside the part that every token goes through; 0: there is none
   bool shared_gate = false;       ///< that part is scaled by a logistic function of the token
   bool router_bias = false, bias = false;

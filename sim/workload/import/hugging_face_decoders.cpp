@@ -285,6 +285,9 @@ void read_nemotron_h(Config& config, Decoder& d) {
     d.experts.intermediate = config.size("moe_intermediate_size", kMostIntermediate, kInside);
     d.experts.shared = config.size("moe_shared_expert_intermediate_size", kMostIntermediate, kShared);
     d.experts.router_bias = true;
+    if (config.given("moe_latent_size")) { // since Nemotron 3 Super (NVIDIA 2026); null: experts see the whole token
+      d.experts.latent = config.size("moe_latent_size", kMostIntermediate);
+    }
   }
 }
 

@@ -17,6 +17,7 @@ constexpr std::array kFrameworks = {
                    "Megatron-DeepSpeed",
                    {"megatron-deepspeed", "vtrain", "gpt-neox", "gigatron"},
                    true,
+                   true,
                    true},
     TruthFramework{"torchtitan-eager", "TorchTitan, not compiled", {"torch.compile=false", "nanotron"}},
     TruthFramework{"torchtitan-2024", "TorchTitan of 2024", {"202412_torchtitan", "torchtitan 2024"}},
@@ -24,16 +25,24 @@ constexpr std::array kFrameworks = {
     TruthFramework{"llm-foundry", "MosaicML's llm-foundry", {"llm-foundry", "mosaicml"}},
     TruthFramework{"fsdp", "FSDP with torch.compile", {"fms-fsdp", "automodel", "fsdp2"}},
     TruthFramework{"internevo", "InternEvo", {"internevo"}},
-    TruthFramework{"megatron-lm-2021", "Megatron-LM of 2021", {"narayanan et al. 2021", "sc21"}, true, true},
-    TruthFramework{"megatron-lm-2022", "Megatron-LM of 2022", {"korthikanti"}, true, true},
-    TruthFramework{"megatron-lm-2023", "Megatron-LM of 2023", {"zero bubble"}, true, true},
+    TruthFramework{"megatron-lm-2021", "Megatron-LM of 2021", {"narayanan et al. 2021", "sc21"}, true, true, true},
+    TruthFramework{"megatron-lm-2022", "Megatron-LM of 2022", {"korthikanti"}, true, true, true},
+    TruthFramework{"megatron-lm-2023", "Megatron-LM of 2023", {"zero bubble"}, true, true, true},
+    TruthFramework{"nemo-2024",
+                   "NeMo of 2024",
+                   {"nemo 24", "nemo24", "nemo-framework-launcher", "mlperf training v4"},
+                   true,
+                   false,
+                   true},
+    TruthFramework{"megatron-bridge", "Megatron-Bridge", {"megatron-bridge", "mlperf"}, true, false, true},
+    TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true, false, true},
     TruthFramework{
-        "nemo-2024", "NeMo of 2024", {"nemo 24", "nemo24", "nemo-framework-launcher", "mlperf training v4"}, true},
-    TruthFramework{"megatron-bridge", "Megatron-Bridge", {"megatron-bridge", "mlperf"}, true},
-    TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true},
-    TruthFramework{"megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "megatron-core", "simumax"}, true},
-    TruthFramework{
-        "transformer-xl", "NVIDIA's Transformer-XL in PyTorch", {"languagemodeling/transformer-xl"}, false, true, true},
+        "megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "megatron-core", "simumax"}, true, false, true},
+    TruthFramework{.name = "transformer-xl",
+                   .help = "NVIDIA's Transformer-XL in PyTorch",
+                   .words = {"languagemodeling/transformer-xl"},
+                   .separate_attention = true,
+                   .own_optimizer = true},
     TruthFramework{"pytorch-2021", "PyTorch of 2021, one operator after another", {"zeus"}, false, true},
     TruthFramework{"mxnet", "MXNet", {"mxnet"}, false, true},
     TruthFramework{"pytorch-nvidia", "NVIDIA's examples in PyTorch", {"deeplearningexamples"}, false, true},
@@ -99,9 +108,15 @@ bool in_16_bits(const TruthRow& row) {
                              [&](std::string_view word) { return precision.find(word) != std::string::npos; });
 }
 
+bool says_not_compiled(const TruthRow& row) {
+  return std::ranges::any_of(std::array{"not compiled", "without torch.compile", "no torch.compile",
+                                        "torch.compile=false", "without compilation"},
+                             [&](std::string_view words) { return row.mentions(words); });
+}
+
 // Of a run that names no framework.
 const TruthFramework& usual_framework(const TruthRow& row) {
-  const bool compiled = row.mentions("torch.compile");
+  const bool compiled = row.mentions("torch.compile") && !says_not_compiled(row);
   const std::string zero = plain_words(row.zero);
   if (row.mentions("fsdp") || zero.find("fsdp") != std::string::npos || zero.find("full-shard") != std::string::npos) {
     return named(compiled ? "fsdp" : "torchtitan-eager");
@@ -122,12 +137,26 @@ const TruthFramework& framework_of(const TruthRow& row) {
   if (framework == nullptr) {
     return usual_framework(row);
   }
-  return framework->name == "megatron-lm-2025" ? megatron_of(year_of(row)) : *framework;
+  if (framework->name == "megatron-lm-2025") {
+    return megatron_of(year_of(row));
+  }
+  constexpr int kLossNotCompiled = 2024; // TorchTitan compiles it since April 2025
+  const bool titan = framework->name.starts_with("torchtitan");
+  if ((titan || framework->name == "fsdp") && says_not_compiled(row)) {
+    return named("torchtitan-eager");
+  }
+  return framework->name == "torchtitan" && year_of(row) == kLossNotCompiled ? named("torchtitan-2024") : *framework;
 }
 
 std::string attention_stated(const TruthRow& row, const TruthFramework& framework) {
-  constexpr int kSecond = 2024; // FlashAttention 2 is of summer 2023
+  constexpr int kSecond = 2024;           // FlashAttention 2 is of summer 2023
+  constexpr int kScaledDotProduct = 2023; // which PyTorch has since its version 2.0, of March
   const bool without = row.mentions("no flash") || row.mentions("without flash");
+  const bool plain = framework.name == "pytorch-autocast" || framework.name == "pytorch-compiled";
+  const int year = year_of(row);
+  if (plain && (without || (year > 0 && year < kScaledDotProduct && !row.mentions("flash")))) {
+    return "eager";
+  }
   if (!framework.separate_attention || without) {
     return "";
   }
@@ -140,7 +169,7 @@ std::string attention_stated(const TruthRow& row, const TruthFramework& framewor
   }
   for (const std::string_view first : {"flash attention", "flashattention", "flash-attention", "xformers"}) {
     if (row.mentions(first)) {
-      return year_of(row) >= kSecond ? "flash-2" : "flash-1";
+      return year >= kSecond ? "flash-2" : "flash-1";
     }
   }
   return "";

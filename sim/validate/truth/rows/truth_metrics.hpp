@@ -54,7 +54,7 @@ struct PredictedRun {
   double fixed = 0;                             ///< bytes of weights, gradients and optimiser, the most of any device
   double update = 0;                            ///< s, the longest optimiser step
   double watts = 0;                             ///< of a device, over the iteration
-  double lacking = 0;                           ///< bytes by which a device holds more than it has
+  double lacking = 0;                           ///< bytes by which a device holds more than it has; below 0: left
   double fits_share = 0;                        ///< of the computing time, what rests on fits to measurements
   double busy_share = 0;                        ///< of the stage that runs longest, as of PassSpans
   double transfer = 0;                          ///< s, the longest transfer between stages

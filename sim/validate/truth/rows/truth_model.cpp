@@ -307,6 +307,14 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
   if (sizes.layers > kMostLayers) {
     return Infeasible{"layers is " + std::to_string(sizes.layers) + "; allowed: up to " + std::to_string(kMostLayers)};
   }
+  constexpr int kMostFeatures = 1 << 24; // of which four times as many are still an int
+  for (const auto& [size, column] :
+       {std::pair{sizes.hidden, "hidden"}, {sizes.feed_forward, "ffn_hidden"}, {sizes.expert_hidden, "moe_ffn"}}) {
+    if (size > kMostFeatures) {
+      return Infeasible{std::string(column) + " is " + std::to_string(size) + "; allowed: up to " +
+                        std::to_string(kMostFeatures)};
+    }
+  }
   StudyPart part;
   if (!row.published.empty()) {
     part.assumed.push_back(row.published);
@@ -315,6 +323,10 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
     part.assumed.emplace_back("a decoder built as Llama's");
   }
   Decoder d = decoder_of(row, *family);
+  if (d.latent.key_value_rank == 0 && d.head_width == sizes.hidden / sizes.heads && sizes.hidden % sizes.heads != 0) {
+    return Infeasible{"heads, " + std::to_string(sizes.heads) + ", do not divide hidden, " +
+                      std::to_string(sizes.hidden)};
+  }
   d.vocabulary = words_of(row, pads_vocabulary, part.assumed);
   if (d.predicts_further) {
     part.assumed.emplace_back("one layer that predicts the token after the next");

@@ -36,8 +36,14 @@ std::string usual_word(const std::string& word) {
   return word.ends_with('g') && is_digits(number) ? word + "b" : word;
 }
 
-// "h100" and "sxm5" of "8xh100sxm5", "rtx" and "4090" of "rtx4090".
+// "h100" and "sxm5" of "8xh100sxm5", "rtx" and "4090" of "rtx4090", "rtx", "2080" and "ti" of "rtx2080ti".
 void add_parts(std::string word, std::vector<std::string>& to) {
+  constexpr std::string_view kTi = "ti";
+  if (word.size() > kTi.size() && word.ends_with(kTi) &&
+      std::isdigit(static_cast<unsigned char>(word[word.size() - kTi.size() - 1])) != 0) {
+    to.emplace_back(kTi);
+    word.erase(word.size() - kTi.size());
+  }
   const std::size_t letters = word.find_first_not_of("0123456789");
   if (letters > 0 && letters != std::string::npos && word[letters] == 'x') { // so many of them
     word.erase(0, letters + 1);
@@ -232,9 +238,11 @@ struct Card {
   std::string_view family, bandwidth;
 };
 constexpr std::array kCards = {
-    Card{"v100-pcie", "12 GB/s"},   Card{"p100", "12 GB/s"},       Card{"p4", "12 GB/s"},    Card{"t4", "12 GB/s"},
-    Card{"quadro", "12 GB/s"},      Card{"fpga", "12 GB/s"},       Card{"a100", "25 GB/s"},  Card{"a40", "25 GB/s"},
-    Card{"l4", "25 GB/s"},          Card{"rtx", "25 GB/s"},        Card{"mi100", "25 GB/s"}, Card{"mi210", "25 GB/s"},
+    Card{"v100-pcie", "12 GB/s"},   Card{"p100", "12 GB/s"},       Card{"p4", "12 GB/s"},
+    Card{"t4", "12 GB/s"},          Card{"quadro", "12 GB/s"},     Card{"rtx-2080", "12 GB/s"},
+    Card{"a10-", "25 GB/s"},        Card{"a30", "25 GB/s"},        Card{"fpga", "12 GB/s"},
+    Card{"a100", "25 GB/s"},        Card{"a40", "25 GB/s"},        Card{"l4", "25 GB/s"},
+    Card{"rtx", "25 GB/s"},         Card{"mi100", "25 GB/s"},      Card{"mi210", "25 GB/s"},
     Card{"h100-pcie", "54.3 GB/s"}, Card{"h200-nvl", "54.3 GB/s"},
 };
 

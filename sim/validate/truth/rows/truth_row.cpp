@@ -43,13 +43,37 @@ constexpr std::array kDataSets = {
     DataSet{"movielens-1m", kMovieLensSamples, 4 * kRatings* kDraw},
 };
 
+std::string without_blanks_around(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+// "1083366.5" of "1,083,366.5": without the commas behind every third digit from the point on, where all are there.
+std::string without_thousands(const std::string& text) {
+  constexpr std::size_t kGroup = 3;
+  const std::size_t end = std::min(text.find_first_not_of("0123456789,"), text.size());
+  const std::size_t first = text.find(',');
+  if (first >= end || first == 0 || first > kGroup) {
+    return text;
+  }
+  std::string number = text.substr(0, first);
+  for (std::size_t comma = first; comma < end; comma += kGroup + 1) {
+    const std::string group = text.substr(comma + 1, std::min(kGroup, end - std::min(comma + 1, end)));
+    if (text[comma] != ',' || group.size() != kGroup || group.find(',') != std::string::npos) {
+      return text;
+    }
+    number += group;
+  }
+  return number + text.substr(end);
+}
+
 // One line of the table while it is read.
 class Line {
 public:
   Line(const CsvTable& table, std::size_t row, TruthRow& into) : table_(table), number_(row), row_(into) {}
 
   std::string text(std::string_view column) const {
-    return table_.has(column) ? table_.at(number_, column).text : std::string();
+    return table_.has(column) ? without_blanks_around(table_.at(number_, column).text) : std::string();
   }
   const CsvCell& cell(std::string_view column) const { return table_.at(number_, column); }
 
@@ -59,7 +83,7 @@ public:
     if (!table_.has(column)) {
       return 0;
     }
-    const CsvCell& cell = table_.at(number_, column);
+    const CsvCell cell{without_thousands(text(column)), table_.at(number_, column).where};
     std::string number = cell.text.substr(0, cell.text.find(' '));
     if (const std::size_t point = number.find(".0"); point != std::string::npos && point + 2 == number.size()) {
       number.erase(point);
@@ -78,7 +102,12 @@ public:
     if (!table_.has(column) || text(column).empty()) {
       return 0;
     }
-    return table_.at(number_, column).number(0);
+    return figure(column);
+  }
+
+  // The cell as a number of 0 or more; it must not be empty.
+  double figure(std::string_view column) const {
+    return CsvCell{without_thousands(text(column)), table_.at(number_, column).where}.number(0);
   }
 
   std::optional<bool> truth(std::string_view column) const {
@@ -153,7 +182,7 @@ void read_value(Line& line, TruthRow& row) {
   row.known = find_truth_metric(row.metric, row.unit);
   if (row.known != nullptr) {
     const double scale = scale_of(*row.known, row.unit, line.cell("unit").where);
-    const double told = line.cell("value").number(0) * scale;
+    const double told = line.figure("value") * scale;
     row.value = row.known->told(told);
     if (row.value < 0) { // the rest of a whole, of which it is more
       throw InputError(line.cell("value").where, "'" + row.metric + "' is " + to_digits(told, 3) + "; allowed: 0 to 1");
@@ -241,7 +270,7 @@ int number_after(const std::string& text, std::string_view words) {
 std::vector<std::string> missing_columns(const std::filesystem::path& file) {
   const std::string text = read_file(file.string());
   std::string header = text.substr(0, text.find_first_of("\r\n"));
-  std::erase(header, '"');
+  std::erase_if(header, [](char c) { return std::string_view("\" \t\xEF\xBB\xBF").find(c) != std::string_view::npos; });
   header = "," + header + ",";
   std::vector<std::string> missing;
   for (const std::string_view column : kNeeded) {
@@ -267,6 +296,9 @@ std::vector<TruthRow> read_truth(const std::filesystem::path& file) {
   std::set<std::string> cases;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     rows.push_back(read_row(table, row, set));
+    if (rows.back().case_name.empty()) {
+      throw InputError(rows.back().where, "the case has no name; allowed: a name of its own for each row");
+    }
     if (!cases.insert(rows.back().case_name).second) {
       throw InputError(rows.back().where, "case '" + excerpt(rows.back().case_name) +
                                               "' is there twice; allowed: a name of its own for "

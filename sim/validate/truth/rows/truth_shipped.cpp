@@ -70,6 +70,13 @@ std::string called_otherwise(const std::vector<std::string>& names, const fs::pa
   return "";
 }
 
+// What NVIDIA's DeepLearningExamples has under a name that elsewhere is another model's, by letters.
+struct Example {
+  std::string_view called, workload;
+};
+constexpr std::array kExamples = {Example{"gnmt", "gnmtv2"}, Example{"ssd", "ssd300v11"},
+                                  Example{"ssd300", "ssd300v11"}};
+
 // The shipped workload of a row's name: that for its data set goes first, as `bert-base-squad` of `bert_base_uncased`
 // on `squad`, then that of the whole name, as `u-net-5-64` of "U-Net (5,64)", then that with most of its first words,
 // as `transformer-xl-base` of "Transformer-XL Base model", then that which is also called so. "": there is none.
@@ -78,6 +85,13 @@ std::string shipped_name(const TruthRow& row, const fs::path& shipped) {
   const std::vector<std::string> names = shipped_names({.study = {}, .shipped = shipped}, "workloads");
   constexpr int kWords = 3;
   std::vector<std::string> tried;
+  if (row.mentions("DeepLearningExamples")) {
+    const auto theirs =
+        std::find_if(kExamples.begin(), kExamples.end(), [&](const Example& one) { return one.called == wanted; });
+    if (theirs != kExamples.end()) {
+      tried.emplace_back(theirs->workload);
+    }
+  }
   const auto try_words = [&](const std::string& behind) {
     for (int words = kWords; words > 0; --words) {
       tried.push_back(letters_of(row.model, words) + behind);
@@ -164,8 +178,10 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& s
   if (name.empty()) {
     return std::nullopt;
   }
-  yaml::Node workload = yaml::load(shipped / "workloads" / (name + ".yaml"));
-  ShippedModel model{.images = !reads_tokens(workload)};
+  const fs::path file = shipped / "workloads" / (name + ".yaml");
+  yaml::Node workload = yaml::load(file);
+  ShippedModel model{.images = !reads_tokens(workload),
+                     .mixture = read_file(file).find("kind: router") != std::string::npos};
   if (model.images) {
     model.layers = stated_layers(row, workload);
     model.part.text = "model: " + name + "\n";

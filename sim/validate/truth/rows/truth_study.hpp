@@ -33,8 +33,9 @@ struct TruthStudy {
 /// A model that is shipped as a workload.
 struct ShippedModel {
   StudyPart part;
-  bool images = false; ///< its samples are no sequences of tokens
-  std::string layers;  ///< of each stage, as `training.parallel.layers`, where the row states them; "": it does not
+  bool images = false;  ///< its samples are no sequences of tokens
+  bool mixture = false; ///< some of its layers are experts
+  std::string layers;   ///< of each stage, as `training.parallel.layers`, where the row states them; "": it does not
 };
 
 /// Whether a row's name is that of a decoder, which its columns describe.
@@ -72,6 +73,7 @@ struct TruthFramework {
   std::array<std::string_view, 4> words{}; ///< in the source, the table or the note; the first row that fits
   bool pads_vocabulary = false;            ///< to a multiple of 128 x the tensor degree
   bool separate_attention = false;         ///< its recipe computes attention by several kernels
+  bool some_blocks = false;                ///< may run some blocks of a stage again, as by `--recompute-num-layers`
   bool own_optimizer = false;              ///< its recipe has one
 };
 /// The framework that the row names, of the year that its source names; where it names none, the usual one of what it

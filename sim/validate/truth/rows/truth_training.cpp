@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -55,6 +56,25 @@ int zero_of(const std::string& words) {
     }
   }
   return -1;
+}
+
+// From its container 26.02 on Megatron-Bridge's performance recipes have `moe_token_dispatcher_type = "flex"` with
+// DeepEP's or HybridEP's kernels (src/megatron/bridge/perf_recipes).
+constexpr int kFlexible = 2602;
+
+// 2602 of "26.02 NeMo Container", the first two numbers of two digits with a point between them; 0: none.
+int container_of(const TruthRow& row) {
+  constexpr int kYear = 100;
+  const auto is_digit = [&](std::size_t at) {
+    return at < row.table.size() && std::isdigit(static_cast<unsigned char>(row.table[at])) != 0;
+  };
+  for (std::size_t point = 2; point < row.table.size(); ++point) {
+    if (row.table[point] == '.' && is_digit(point - 2) && is_digit(point - 1) && is_digit(point + 1) &&
+        is_digit(point + 2) && (point == 2 || !is_digit(point - 3)) && !is_digit(point + 3)) {
+      return kYear * std::atoi(row.table.c_str() + point - 2) + std::atoi(row.table.c_str() + point + 1);
+    }
+  }
+  return 0;
 }
 
 // The training while it is written.
@@ -136,7 +156,7 @@ private:
       line("  fp8: nvfp4");
       return "";
     }
-    if (has(words, "fp8")) {
+    if (has(words, "fp8") || has(words, "float8")) {
       return write_fp8(words, recipe);
     }
     if (words.empty()) {
@@ -163,15 +183,20 @@ private:
     const bool blocks = has(all, "mxfp8") || has(all, "fp8-mx");
     const bool own_blocks = has(all, "blockwise") || has(all, "fp8-sc") || has(all, "subchannel");
     const bool rows = has(all, "rowwise");
-    const bool tensor = has(all, "tensorwise") || has(all, "fp8-cs") || has(all, "current");
+    const bool unstated = !rows && !blocks && !own_blocks && !has(all, "delayed");
+    // torchao's default, by which TorchTitan and FSDP have their products in 8 bits
+    const bool by_torchao = unstated && (is_torchtitan() || framework_.name == "fsdp");
+    const bool tensor = by_torchao || has(all, "tensorwise") || has(all, "fp8-cs") || has(all, "current");
     line("  precision: bf16");
     line(std::string("  fp8: ") + (blocks       ? "mxfp8"
                                    : own_blocks ? "blockwise"
                                    : rows       ? "rowwise"
                                    : tensor     ? "tensorwise"
                                                 : "delayed"));
-    if (!rows && !blocks && !own_blocks && !tensor && !has(all, "delayed")) {
+    if (unstated && !tensor) {
       assume("delayed scales of products in 8 bits");
+    } else if (by_torchao && !has(all, "tensorwise")) {
+      assume("scales of whole tensors of products in 8 bits");
     }
     write_held_in_8_bits();
     return "";
@@ -192,8 +217,14 @@ private:
 
   // NVIDIA's examples train ResNet-50 in fp16 with channels last (PyTorch: `memory_format: nhwc` of AMP in configs.yml;
   // MXNet: `--conv-layout NHWC` of float16 in its runner), in all else with channels first, their frameworks' default.
+  // A row that states a layout has that.
   void write_image_layout() {
-    if (images_ && row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16")) {
+    if (!images_ || row_.mentions("NCHW") || row_.mentions("channels first") || row_.mentions("channels-first")) {
+      return;
+    }
+    if (row_.mentions("NHWC") || row_.mentions("channels last") || row_.mentions("channels-last")) {
+      line("  image_layout: channels-last");
+    } else if (row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16")) {
       line("  image_layout: channels-last");
     }
   }
@@ -201,8 +232,14 @@ private:
   // How tokens reach experts, what is left to hosts, and graphs of kernels, which the host launches at once.
   std::string write_flags() {
     const std::string dispatcher = row_.flag("dispatcher");
-    if (dispatcher == "deepep" || dispatcher == "hybridep") {
+    const bool named = row_.mentions("DeepEP") || row_.mentions("HybridEP");
+    const bool usual =
+        framework_.name == "megatron-bridge" && row_.degrees.expert > 1 && container_of(row_) >= kFlexible;
+    if (dispatcher == "deepep" || dispatcher == "hybridep" || (dispatcher.empty() && (named || usual))) {
       line("  token_dispatcher: deepep");
+    }
+    if (dispatcher.empty() && usual && !named) {
+      assume("tokens go to experts by HybridEP, as in the performance recipes of that release");
     }
     write_captured();
     if (tensor_ > 1 && (row_.flag("tp_comm_overlap") == "true" || row_.mentions("async_TP=True"))) {
@@ -235,12 +272,15 @@ private:
     } else if (is_torchgpipe() && says_blocks(words)) { // what a partition is given is kept, whatever its layers
       const bool but_last = has(words, "except last") || has(words, "except_last");
       line("  recompute: {what: full, except_last: " + std::string(but_last ? "true" : "false") + "}");
+    } else if (const int first = number_after(words, "first "); first > 0) {
+      line("  recompute: {first: " + std::to_string(first) + "}");
     } else if (says_blocks(words)) {
       line("  recompute: blocks");
     } else if (words.starts_with("selective") || words.starts_with("sel")) {
       write_selective(words);
     } else if (!says_no(words)) {
-      return "the recompute '" + excerpt(row_.recompute) + "' is not modelled; allowed: none, selective, full";
+      return "the recompute '" + excerpt(row_.recompute) +
+             "' is not modelled; allowed: none, selective, full, first N blocks";
     }
     return "";
   }
@@ -327,7 +367,8 @@ private:
       line("    context: " + std::to_string(context_));
     }
     const int expert = row_.degrees.expert;
-    if (expert > 1 && row_.sizes.experts > 0) {
+    const bool mixture = row_.sizes.experts > 0 || (setting_.model != nullptr && setting_.model->mixture);
+    if (expert > 1 && mixture) {
       line("    expert: " + std::to_string(expert));
     }
     const std::string flag = row_.flag("sequence_parallel");
@@ -454,16 +495,21 @@ private:
     const std::string words = plain_words(row_.schedule);
     // The first that fits. Without a schedule of its own for replicas, DualPipe is run as it is cut in half.
     constexpr std::array kNames = {Alias{"interleav", "interleaved"},
+                                   Alias{"eager-1f1b", "eager-1f1b"},
                                    Alias{"1f1b", "1f1b"},
                                    Alias{"pipedream-flush", "1f1b"},
                                    Alias{"dapple", "1f1b"},
                                    Alias{"gpipe", "gpipe"},
+                                   Alias{"afab", "gpipe"}, // all forwards, then all backwards, as nanotron calls it
                                    Alias{"zb-h1", "zb-h1"},
                                    Alias{"zb-1p", "zb-h1"},
                                    Alias{"zb-h2", "zb-h2"},
                                    Alias{"zb-2p", "zb-h2"},
                                    Alias{"zb-v", "zb-v"},
                                    Alias{"zbv", "zb-v"},
+                                   Alias{"v-half", "v-half"},
+                                   Alias{"v-min", "v-min"},
+                                   Alias{"zbb", "zb-h1"}, // Primus' name of Zero Bubble's first
                                    Alias{"zero bubble", "zb-h1"},
                                    Alias{"zero-bubble", "zb-h1"},
                                    Alias{"dualpipe-v", "dualpipe-v"},
