@@ -97,7 +97,8 @@ std::vector<Timeline> replay_counted(std::span<const ReplayRequest> requests) {
   return replay_simgrid(requests);
 }
 
-TEST_CASE("the draw that counts is the median of all, and draws that surely gain nothing are not replayed", "[study][lockstep]") {
+TEST_CASE("the draw that counts is the median of all, and draws that surely gain nothing are not replayed",
+          "[study][lockstep]") {
   const auto [schedule, bandwidth, needed] = GENERATE(table<std::string, std::string, std::size_t>({
       {"naive", "4 MB/s", 5}, // replicas wait for the port only, so every draw gains
       {"1f1b", "60 MB/s", 4}, // one draw takes longer without the port already
