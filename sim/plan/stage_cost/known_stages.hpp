@@ -11,13 +11,13 @@
 
 namespace stagecraft {
 
-/// Remembers what stages cost. It holds about 32 MiB at most, and then starts anew.
+/// Remembers what stages cost. It holds about 128 MiB at most, and then starts anew.
 class KnownStages {
 public:
   /// What make() returned when the key was asked for first. The key names all that make() reads. Valid until the next
   /// call.
   template <class Make> const StageCost& find_or_make(std::string key, const Make& make) {
-    constexpr std::size_t kMost = 32 << 20;
+    constexpr std::size_t kMost = 128 << 20;
     if (bytes_ > kMost) {
       known_.clear();
       bytes_ = 0;

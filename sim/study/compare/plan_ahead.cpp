@@ -73,20 +73,22 @@ private:
   }
 
   // Does each group's work, which leaves its results in the memo. From another process the plans come back as bytes,
-  // and the texts of changes, one for each scenario, where there are any.
+  // what schedules hold, and the texts of changes, one for each scenario, where there are any.
   void share_out(const std::vector<Numbers>& groups, const std::function<std::string(const Numbers&)>& work) {
     SharedTasks tasks{.count = groups.size()};
     tasks.work = [&](std::size_t group) {
-      const std::size_t before = memo_.plans.plannings();
+      const std::size_t plannings = memo_.plans.plannings(), counts = memo_.counts.made.size();
       std::string bytes;
       put_text(bytes, work(groups[group]));
-      put_text(bytes, memo_.plans.made_since(before));
+      put_text(bytes, memo_.plans.made_since(plannings));
+      put_text(bytes, memo_.counts.made_since(counts));
       return bytes;
     };
     tasks.take = [&](std::size_t group, const std::string& result) {
       ByteReader bytes(result);
       ByteReader texts(bytes.take_text());
       memo_.plans.take(bytes.take_text());
+      memo_.counts.take(bytes.take_text());
       for (std::size_t i = 0; i < groups[group].size() && !texts.done(); ++i) {
         keep_fitting_change(memo_, scenarios_[groups[group][i]], std::string(texts.take_text()));
       }

@@ -2,15 +2,20 @@
 #include "sim/study/planning/schedule_counts.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "sim/base/bytes.hpp"
 
 namespace stagecraft {
 namespace {
 
 const ScheduleCounts::Assumed& assumed(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks,
                                        int micro_batches, double kept) {
-  const auto [slot, is_new] = counts.known.try_emplace({&row, ranks, chunks, micro_batches, kept});
+  const ScheduleRow& planned = planned_row(row);
+  const auto [slot, is_new] = counts.known.try_emplace({&planned, ranks, chunks, micro_batches, kept});
   if (is_new) {
-    ScheduleResult made = make_schedule(planned_row(row), {ranks, micro_batches, chunks});
+    counts.made.push_back(slot->first);
+    ScheduleResult made = make_schedule(planned, {ranks, micro_batches, chunks});
     if (const Schedule* schedule = std::get_if<Schedule>(&made)) {
       slot->second = {in_flight(*schedule, kept), schedule->versions};
     }
@@ -33,6 +38,39 @@ double kept_for_weights(const Problem& problem) {
 }
 
 } // namespace
+
+std::string ScheduleCounts::made_since(std::size_t count) const {
+  std::string bytes;
+  for (std::size_t at = count; at < made.size(); ++at) {
+    const auto& [row, ranks, chunks, micro_batches, kept] = made[at];
+    put(bytes, row);
+    put(bytes, ranks);
+    put(bytes, chunks);
+    put(bytes, micro_batches);
+    put(bytes, kept);
+    const Assumed& assumed = known.at(made[at]);
+    put_list(bytes, assumed.in_flight);
+    put_list(bytes, assumed.versions);
+  }
+  return bytes;
+}
+
+void ScheduleCounts::take(std::string_view bytes) {
+  ByteReader reader(bytes);
+  while (!reader.done()) {
+    Key key;
+    auto& [row, ranks, chunks, micro_batches, kept] = key;
+    row = reader.take<const ScheduleRow*>();
+    ranks = reader.take<int>();
+    chunks = reader.take<int>();
+    micro_batches = reader.take<int>();
+    kept = reader.take<double>();
+    Assumed assumed{reader.take_list<double>(), reader.take_list<int>()};
+    if (known.try_emplace(key, std::move(assumed)).second) {
+      made.push_back(key);
+    }
+  }
+}
 
 InFlight in_flight_of(ScheduleCounts& counts, const ScheduleRow& row, int chunks, const Problem& problem) {
   const double kept = kept_for_weights(problem);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -19,8 +21,16 @@ struct ScheduleCounts {
     std::vector<double> in_flight; ///< [stage]
     std::vector<int> versions;     ///< [stage]
   };
-  /// By schedule, ranks, chunks, micro-batches, and the share of activations that weight gradients need.
-  std::map<std::tuple<const ScheduleRow*, int, int, int, double>, Assumed> known;
+  /// Schedule that is planned for, ranks, chunks, micro-batches, and the share of activations that weight gradients
+  /// need.
+  using Key = std::tuple<const ScheduleRow*, int, int, int, double>;
+  std::map<Key, Assumed> known;
+  std::vector<Key> made; ///< keys of `known` in the order in which they were asked about
+
+  /// What was made since there were `count`, as bytes for another process forked from the same one.
+  std::string made_since(std::size_t count) const;
+  /// Takes what made_since() wrote.
+  void take(std::string_view bytes);
 };
 
 /// The counts of a schedule by name, with a problem's micro-batches and its share of activations that weight gradients

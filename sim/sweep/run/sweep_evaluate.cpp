@@ -220,7 +220,7 @@ std::vector<PointResult> evaluate(const SweepInputs& inputs, const std::string& 
                                   std::span<const CombinationRuns> combinations, ScheduleCounts& counts) {
   constexpr std::size_t kMostCounts = 10'000;
   if (counts.known.size() > kMostCounts) {
-    counts.known.clear();
+    counts = {};
   }
   inputs.folders.files->keep_types();
   return PointEvaluation(inputs, engine, counts).run(combinations);
