@@ -35,7 +35,7 @@ struct ShippedModel {
   StudyPart part;
   bool images = false;  ///< its samples are no sequences of tokens
   bool mixture = false; ///< some of its layers are experts
-  std::string layers;  ///< of each stage, as `training.parallel.layers`, where the row states them; "": it does not
+  std::string layers;   ///< of each stage, as `training.parallel.layers`, where the row states them; "": it does not
 };
 
 /// Whether a row's name is that of a decoder, which its columns describe.
