@@ -29,8 +29,9 @@ struct CsvCell {
 class CsvTable {
 public:
   /// Reads RFC 4180: cells may be quoted, "" in quotes is a quote. An apostrophe before what would be a formula is
-  /// dropped, as csv_cell() puts it there, and so are a byte order mark and blanks around names of columns. InputError for a line with too many or too few cells, an open quote, a
-  /// column that stands twice, each of `needed` that is missing, and text that is not UTF-8.
+  /// dropped, as csv_cell() puts it there, and so are a byte order mark and blanks around names of columns. InputError
+  /// for a line with too many or too few cells, an open quote, a column that stands twice, each of `needed` that is
+  /// missing, and text that is not UTF-8.
   CsvTable(std::string_view text, const std::string& file, std::initializer_list<std::string_view> needed);
 
   std::size_t rows() const { return rows_.size(); }
