@@ -38,7 +38,7 @@ constexpr std::array kFrameworks = {
     TruthFramework{"nemo-2025", "NeMo of 2025", {"nemo"}, true, false, true},
     TruthFramework{
         "megatron-lm-2025", "Megatron-LM of 2025", {"megatron-lm", "megatron-core", "simumax"}, true, false, true},
-    TruthFramework{.name = "transformer-xl",
+    TruthFramework{.name = "pytorch-transformer-xl",
                    .help = "NVIDIA's Transformer-XL in PyTorch",
                    .words = {"languagemodeling/transformer-xl"},
                    .separate_attention = true,
