@@ -62,7 +62,7 @@ void add_plans(yaml::Node& study, const std::vector<std::string>& plans, const s
     }
     list.items.push_back(std::move(file));
   }
-  yaml::set(study, "compare.plans", std::move(list));
+  yaml::set(study, "compare.plans", list);
 }
 
 yaml::Node* value_at(yaml::Node& map, std::string_view key) {

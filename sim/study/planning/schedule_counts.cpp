@@ -43,7 +43,7 @@ std::string ScheduleCounts::made_since(std::size_t count) const {
   std::string bytes;
   for (std::size_t at = count; at < made.size(); ++at) {
     const auto& [row, ranks, chunks, micro_batches, kept] = made[at];
-    put(bytes, row);
+    put(bytes, row - schedules().data()); // its place in the table
     put(bytes, ranks);
     put(bytes, chunks);
     put(bytes, micro_batches);
@@ -60,7 +60,7 @@ void ScheduleCounts::take(std::string_view bytes) {
   while (!reader.done()) {
     Key key;
     auto& [row, ranks, chunks, micro_batches, kept] = key;
-    row = reader.take<const ScheduleRow*>();
+    row = schedules().data() + reader.take<std::ptrdiff_t>();
     ranks = reader.take<int>();
     chunks = reader.take<int>();
     micro_batches = reader.take<int>();

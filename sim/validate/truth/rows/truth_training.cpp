@@ -222,9 +222,8 @@ private:
     if (!images_ || row_.mentions("NCHW") || row_.mentions("channels first") || row_.mentions("channels-first")) {
       return;
     }
-    if (row_.mentions("NHWC") || row_.mentions("channels last") || row_.mentions("channels-last")) {
-      line("  image_layout: channels-last");
-    } else if (row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16")) {
+    const bool stated = row_.mentions("NHWC") || row_.mentions("channels last") || row_.mentions("channels-last");
+    if (stated || (row_.mentions("DeepLearningExamples") && has(plain_words(row_.precision), "fp16"))) {
       line("  image_layout: channels-last");
     }
   }
