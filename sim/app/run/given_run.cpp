@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/run/given_run.hpp"
 
+#include <filesystem>
+
 #include "sim/app/common/output.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/plan_format/plan_formats.hpp"
@@ -33,6 +35,18 @@ void add_memory_schedule_flag(Flags& flags, std::string& schedule) {
 void GivenPlan::put_into(Scenario& scenario) const {
   scenario.strategy = strategy;
   scenario.plan = strategy == nullptr ? &plan : nullptr;
+}
+
+yaml::Node plan_node(const std::string& file, const std::string& format) {
+  const Where where{"--plan", 0, 0};
+  yaml::Node path = yaml::text_node(std::filesystem::absolute(file).string(), where);
+  if (format.empty()) {
+    return path;
+  }
+  yaml::Node entry{.kind = yaml::Node::Kind::map, .where = where};
+  entry.entries.push_back({"format", where, yaml::text_node(format, {"--plan-format", 0, 0})});
+  entry.entries.push_back({"file", where, std::move(path)});
+  return entry;
 }
 
 GivenPlan given_plan(const RunOptions& options, const Study& study) {

@@ -33,6 +33,9 @@ struct GivenPlan {
   void put_into(Scenario& scenario) const;
 };
 
+/// A plan's file, in the form that is given, as a study lists it; its path is from where the program is called.
+yaml::Node plan_node(const std::string& file, const std::string& format);
+
 /// Reads --strategy or --plan, whichever is given; InputError where both or neither are.
 GivenPlan given_plan(const RunOptions& options, const Study& study);
 

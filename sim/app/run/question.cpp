@@ -53,19 +53,12 @@ void add_plans(yaml::Node& study, const std::vector<std::string>& plans, const s
     list = *listed;
   }
   for (const std::string& plan : plans) {
-    yaml::Node file = yaml::text_node(fs::absolute(plan).string(), where);
-    if (!format.empty()) {
-      yaml::Node entry{.kind = yaml::Node::Kind::map, .where = where};
-      entry.entries.push_back({"format", where, yaml::text_node(format, where)});
-      entry.entries.push_back({"file", where, std::move(file)});
-      file = std::move(entry);
-    }
-    list.items.push_back(std::move(file));
+    list.items.push_back(plan_node(plan, format));
   }
   yaml::set(study, "compare.plans", list);
 }
 
-yaml::Node* value_at(yaml::Node& map, std::string_view key) {
+yaml::Node* entry_at(yaml::Node& map, std::string_view key) {
   const auto found = std::find_if(map.entries.begin(), map.entries.end(),
                                   [&](const yaml::Node::Entry& entry) { return entry.key == key; });
   return found == map.entries.end() ? nullptr : &found->value;
@@ -73,14 +66,14 @@ yaml::Node* value_at(yaml::Node& map, std::string_view key) {
 
 // The name of a configuration's file.
 yaml::Node& file_of(yaml::Node& config) {
-  yaml::Node* file = value_at(config, "file");
+  yaml::Node* file = entry_at(config, "file");
   return file != nullptr ? *file : config;
 }
 
 // The value of `training.config`, named from the result's folder; removed from the study. "": none.
-std::string take_config(yaml::Node& study, const std::string& study_file, const std::string& result) {
-  yaml::Node* training = value_at(study, "training");
-  yaml::Node* found = training != nullptr ? value_at(*training, "config") : nullptr;
+std::string remove_config(yaml::Node& study, const std::string& study_file, const std::string& result) {
+  yaml::Node* training = entry_at(study, "training");
+  yaml::Node* found = training != nullptr ? entry_at(*training, "config") : nullptr;
   if (found == nullptr) {
     return "";
   }
@@ -98,6 +91,8 @@ public:
   explicit Result(const std::string& file) : file_(file), text_(read_file(file)), source_(text_, file_) {
     value_ = json::parse(source_);
   }
+  Result(const Result&) = delete;
+  Result& operator=(const Result&) = delete;
 
   const json::Source& source() const { return source_; }
   const json::Value& value() const { return value_; }
@@ -137,7 +132,7 @@ std::string question_json(const GivenStudy& given, const RunOptions& run, const 
   if (!plans.empty()) {
     add_plans(document, plans, plan_format);
   }
-  const std::string config = take_config(document, given.file, result);
+  const std::string config = remove_config(document, given.file, result);
   try {
     Json question = {{"study", study_text(document, of_inputs, folders_of(given.file), folder_of(result))},
                      {"comparison", given.comparison}};

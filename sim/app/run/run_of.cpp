@@ -2,7 +2,6 @@
 #include "sim/app/run/run_of.hpp"
 
 #include <cmath>
-#include <filesystem>
 
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/progress.hpp"
@@ -23,15 +22,10 @@ yaml::Node list_of(const std::string& value, const char* flag) {
   return list;
 }
 
-// A plan's file, in the form that is given, as a study lists it; its path is from where the program is called.
 yaml::Node plans_of(const RunOptions& run) {
-  yaml::Node plans = list_of(run.plan.empty() ? "" : std::filesystem::absolute(run.plan).string(), "--plan");
-  if (!run.plan_format.empty()) {
-    yaml::Node& file = plans.items.front();
-    yaml::Node entry{.kind = yaml::Node::Kind::map, .where = file.where};
-    entry.entries.push_back({"format", file.where, yaml::text_node(run.plan_format, {"--plan-format", 0, 0})});
-    entry.entries.push_back({"file", file.where, std::move(file)});
-    file = std::move(entry);
+  yaml::Node plans = list_of("", "--plan");
+  if (!run.plan.empty()) {
+    plans.items.push_back(plan_node(run.plan, run.plan_format));
   }
   return plans;
 }
