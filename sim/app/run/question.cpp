@@ -58,27 +58,15 @@ void add_plans(yaml::Node& study, const std::vector<std::string>& plans, const s
   yaml::set(study, "compare.plans", list);
 }
 
-yaml::Node* entry_at(yaml::Node& map, std::string_view key) {
-  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
-                                  [&](const yaml::Node::Entry& entry) { return entry.key == key; });
-  return found == map.entries.end() ? nullptr : &found->value;
-}
-
-// The name of a configuration's file.
-yaml::Node& file_of(yaml::Node& config) {
-  yaml::Node* file = entry_at(config, "file");
-  return file != nullptr ? *file : config;
-}
-
 // The value of `training.config`, named from the result's folder; removed from the study. "": none.
 std::string remove_config(yaml::Node& study, const std::string& study_file, const std::string& result) {
-  yaml::Node* training = entry_at(study, "training");
-  yaml::Node* found = training != nullptr ? entry_at(*training, "config") : nullptr;
+  yaml::Node* training = value_at(study, "training");
+  yaml::Node* found = training != nullptr ? value_at(*training, "config") : nullptr;
   if (found == nullptr) {
     return "";
   }
   yaml::Node config = *found;
-  yaml::Node& file = file_of(config);
+  yaml::Node& file = name_of_file(config);
   const bool beside_study = file.where.line > 0 && !file.where.file.starts_with("--set ");
   file.text = from_result(beside_study ? to_result(file.text, study_file) : file.text, result);
   yaml::erase(*training, {"config"});
@@ -188,7 +176,7 @@ Question question_of(const std::string& file) {
   }
   if (const std::string config = object.text("config", ""); !config.empty()) {
     question.config = yaml::parse(config, "--set training.config");
-    yaml::Node& name = file_of(*question.config);
+    yaml::Node& name = name_of_file(*question.config);
     name.text = to_result(name.text, file);
   }
   object.finish();

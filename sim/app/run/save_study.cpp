@@ -51,12 +51,6 @@ std::string block(const yaml::Node& node, const std::string& indent) {
   return text;
 }
 
-yaml::Node* value_at(yaml::Node& map, std::string_view key) {
-  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
-                                  [&](const yaml::Node::Entry& entry) { return entry.key == key; });
-  return found == map.entries.end() ? nullptr : &found->value;
-}
-
 // Puts the platform in place of its name, with the settings below "platform."; several nodes like a shipped one stay a
 // few words, with another network.
 void embed_platform(yaml::Node& platform, const std::vector<Setting>& settings, const Folders& folders) {
@@ -117,8 +111,7 @@ void rename_files(yaml::Node& document, const Folders& folders, const fs::path& 
   }
   if (yaml::Node* training = value_at(document, "training"); training != nullptr) {
     if (yaml::Node* config = value_at(*training, "config")) {
-      rename(config->kind == yaml::Node::Kind::map && value_at(*config, "file") ? *value_at(*config, "file") : *config,
-             "", folders, folder);
+      rename(name_of_file(*config), "", folders, folder);
     }
   }
   if (yaml::Node* compare = value_at(document, "compare")) {
@@ -139,6 +132,17 @@ void rename_files(yaml::Node& document, const Folders& folders, const fs::path& 
 }
 
 } // namespace
+
+yaml::Node* value_at(yaml::Node& map, std::string_view key) {
+  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
+                                  [&](const yaml::Node::Entry& entry) { return entry.key == key; });
+  return found == map.entries.end() ? nullptr : &found->value;
+}
+
+yaml::Node& name_of_file(yaml::Node& config) {
+  yaml::Node* file = value_at(config, "file");
+  return file != nullptr ? *file : config;
+}
 
 std::string study_text(const yaml::Node& document, const std::vector<Setting>& settings, const Folders& folders,
                        const fs::path& folder) {

@@ -109,14 +109,14 @@ std::string_view without_mark(std::string_view text) {
   return text;
 }
 
+std::string in_quotes(const std::string& text) { return "'" + excerpt(text) + "'"; }
+
+} // namespace
+
 std::string without_blanks_around(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
-
-std::string in_quotes(const std::string& text) { return "'" + excerpt(text) + "'"; }
-
-} // namespace
 
 double CsvCell::number(double low, double high) const {
   const double value = parse_number(text, where);

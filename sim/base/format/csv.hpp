@@ -25,6 +25,9 @@ struct CsvCell {
   std::vector<CsvCell> split(char separator) const;
 };
 
+/// A cell's text without the blanks and tabs that people leave around it.
+std::string without_blanks_around(const std::string& text);
+
 /// A table by the names of its columns. Columns that nobody asks for are allowed.
 class CsvTable {
 public:

@@ -43,11 +43,6 @@ constexpr std::array kDataSets = {
     DataSet{"movielens-1m", kMovieLensSamples, 4 * kRatings* kDraw},
 };
 
-std::string without_blanks_around(const std::string& text) {
-  const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
-}
-
 // "1083366.5" of "1,083,366.5": without the commas behind every third digit from the point on, where all are there.
 std::string without_thousands(const std::string& text) {
   constexpr std::size_t kGroup = 3;
