@@ -80,7 +80,7 @@ Findings check_plan(const CheckCommand& options) {
 Findings check_result(const CheckCommand& options) {
   const Question question = question_of(options.file);
   const std::vector<Setting> settings = settings_of(options.settings, options.model);
-  const Study study = asked_again(options.file, question, settings, {}).study;
+  const Study study = asked_again(options.file, question, settings).study;
   const Plan plan = read_plan(yaml::parse(plan_of_result(options.file), options.file), *study.model, study.platform);
   const std::string& schedule = options.schedule.empty() ? question.run.schedule : options.schedule;
   return findings_of(study, plan, given_orders(schedule) ? "" : schedule, question.micro_batches);

@@ -10,9 +10,7 @@
 #include "sim/app/run/save_study.hpp"
 #include "sim/base/format/json.hpp"
 #include "sim/base/format/schema.hpp"
-#include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
-#include "sim/strategy/strategy.hpp"
 
 namespace stagecraft {
 namespace {
@@ -193,28 +191,8 @@ std::string plan_of_result(const std::string& file) {
   return Json{{"strategy", run.text("strategy", "")}, {"stages", *stages}}.dump();
 }
 
-GivenStudy asked_again(const std::string& file, const Question& question, const std::vector<Setting>& settings,
-                       const RunOptions& run) {
+GivenStudy asked_again(const std::string& file, const Question& question, const std::vector<Setting>& settings) {
   std::vector<Setting> all;
-  if (question.comparison &&
-      (run.strategy + run.plan + run.schedule).empty()) { // the best run is a row of one strategy
-    const Where where{file, 0, 0};
-    const auto list = [&](const char* key, const std::string& name) {
-      yaml::Node names{.kind = yaml::Node::Kind::sequence, .where = where};
-      if (!name.empty()) {
-        names.items.push_back(yaml::text_node(name, where));
-      }
-      all.push_back({key, "", std::move(names)});
-    };
-    const std::vector<std::string> known = names_of(strategies());
-    const bool ours = std::find(known.begin(), known.end(), question.run.strategy) != known.end();
-    list("compare.strategies", ours ? question.run.strategy : "");
-    if (ours) {
-      list("compare.plans", "");
-    }
-    list("compare.schedules", question.run.schedule);
-    all.push_back({"training.micro_batches", std::to_string(question.micro_batches)});
-  }
   if (question.config) {
     all.push_back({"training.config", "", question.config});
   }

@@ -36,9 +36,7 @@ Question question_of(const std::string& file);
 /// Its stages, as the text of a plan file. InputError where it has none that fits.
 std::string plan_of_result(const std::string& file);
 
-/// The study of a result's question, with `settings` on top, and with `run`, where it names something, in place of the
-/// result's best run.
-GivenStudy asked_again(const std::string& file, const Question& question, const std::vector<Setting>& settings,
-                       const RunOptions& run);
+/// The study of a result's question, with `settings` on top.
+GivenStudy asked_again(const std::string& file, const Question& question, const std::vector<Setting>& settings);
 
 } // namespace stagecraft

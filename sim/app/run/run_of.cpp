@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/run/run_of.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/progress.hpp"
 #include "sim/app/run/question.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/process/worker_pool.hpp"
+#include "sim/strategy/strategy.hpp"
 #include "sim/study/compare/compare.hpp"
 
 namespace stagecraft {
@@ -80,13 +83,30 @@ void compare_with_result(const std::string& file, const Question& question, cons
   }
 }
 
-GivenRun run_of_result(const ModelOptions& model, std::vector<Setting> settings, const RunOptions& run, bool quiet) {
+// What leaves the best run of a comparison: its row. A plan's file is among those that the study lists.
+std::vector<Setting> narrowed_to_best(const Question& question) {
+  const std::vector<std::string> known = names_of(strategies());
+  RunOptions best = question.run;
+  std::vector<Setting> settings{{"training.micro_batches", std::to_string(question.micro_batches)}};
+  if (std::find(known.begin(), known.end(), best.strategy) == known.end()) {
+    best.strategy.clear();
+    settings.push_back({"compare.strategies", "[]"});
+  }
+  const std::vector<Setting> narrowed = narrowed_to(best);
+  settings.insert(settings.end(), narrowed.begin(), narrowed.end());
+  return settings;
+}
+
+GivenRun run_of_result(const ModelOptions& model, const std::vector<Setting>& settings, const RunOptions& run,
+                       bool quiet) {
   refuse_model_flags(model);
   const Question question = question_of(model.model);
-  const bool unchanged = settings.empty() && (run.strategy + run.plan + run.schedule).empty();
+  const bool as_it_was = (run.strategy + run.plan + run.schedule).empty();
+  std::vector<Setting> all = as_it_was && question.comparison ? narrowed_to_best(question) : std::vector<Setting>{};
+  all.insert(all.end(), settings.begin(), settings.end());
   const std::vector<Setting> narrowed = narrowed_to(run);
-  settings.insert(settings.end(), narrowed.begin(), narrowed.end());
-  GivenStudy given = asked_again(model.model, question, settings, run);
+  all.insert(all.end(), narrowed.begin(), narrowed.end());
+  GivenStudy given = asked_again(model.model, question, all);
   GivenRun again;
   if (question.comparison) {
     again = winner_of(std::move(given), quiet);
@@ -100,7 +120,7 @@ GivenRun run_of_result(const ModelOptions& model, std::vector<Setting> settings,
     add_given_files(asked, again.given.inputs);
     again.prepared = replay_given(asked, again.given.study);
   }
-  if (unchanged && !quiet) {
+  if (as_it_was && settings.empty() && !quiet) {
     compare_with_result(model.model, question, again.prepared.run);
   }
   return again;
