@@ -67,7 +67,7 @@ private:
   Seconds add_computing(const std::string& collectives, std::vector<TimeShare>& shares) const {
     const Timeline& timeline = request_.timeline;
     std::vector<double> seconds(kTaskNames.size(), 0.0);
-    double exchanging = 0;
+    double exchanging = 0, handing_over = 0;
     const auto tasks = static_cast<std::size_t>(rig_.graph.tasks());
     for (std::size_t device = 0; device < rig_.graph.devices.size(); ++device) {
       // What exchanges slow down takes its time alone here; the rest is theirs.
@@ -80,7 +80,8 @@ private:
           exchanging += work.goes_on ? start - free : 0;
           free = timeline.finish[i * tasks + task];
           const double lasts = slowed ? work.seconds.value : free - start;
-          seconds[static_cast<std::size_t>(work.kind)] += lasts * (1 - work.exchanging);
+          seconds[static_cast<std::size_t>(work.kind)] += lasts * (1 - work.exchanging - work.handing_over);
+          handing_over += lasts * work.handing_over;
           exchanging += lasts * work.exchanging;
         }
       }
@@ -93,9 +94,11 @@ private:
         sum += shares.back().time;
       }
     }
-    if (exchanging > 0) {
-      shares.push_back({collectives, Seconds{exchanging / devices}});
-      sum += shares.back().time;
+    for (const auto& [what, all] : {std::pair(collectives, exchanging), {"hand-over between stages", handing_over}}) {
+      if (all > 0) {
+        shares.push_back({what, Seconds{all / devices}});
+        sum += shares.back().time;
+      }
     }
     return sum;
   }

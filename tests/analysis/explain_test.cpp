@@ -147,6 +147,17 @@ struct ExplainedStudy {
   }
 };
 
+// Two stages whose hand-over is all that counts: 8 forwards and 8 backwards of 1 s each, on either device.
+TEST_CASE("hand-over between stages is told apart from computing, and no faster device shortens it", "[explain]") {
+  ExplainedStudy of("model: small-transformer.yaml\nplatform: dgx-h100\nengine: analytic\ntraining: {global_batch: 32, "
+                    "micro_batch_size: 1, precision: bf16, optimizer: sgd, hand_over: 1 s, parallel: {pipeline: 2}}\n"
+                    "compare: {strategies: [mesh], schedules: [1f1b]}\n");
+  const Explanation& explanation = of.explanation;
+  CHECK(share_of(explanation, "hand-over between stages") == Approx(16));
+  CHECK(share_of(explanation, "forward") < 0.1);
+  CHECK(with(explanation, "all h100-sxm-80gb") == Approx(explanation.iteration.value).epsilon(1e-3));
+}
+
 // One pipeline rank of eight tensor ranks: an iteration is what they compute and what they exchange meanwhile, of which
 // faster devices shorten the first, wider links and shorter latencies the second.
 TEST_CASE("collectives of a tensor-parallel group are told apart from computing", "[explain]") {

@@ -74,6 +74,33 @@ struct Mixture {
   }
 };
 
+// Two samples of 8 tokens bring 2 rows each, of 16 numbers of 2 B, which come to the products of experts and go back in
+// either pass, and are read and written where a rank has several of eight experts. At a millionth of the speed that is
+// all that changes.
+TEST_CASE("a rank of several experts puts rows in their order, and back", "[plan][experts]") {
+  Mixture world(8);
+  const auto longer = [&](int ranks, DispatcherKind dispatcher) {
+    world.training.dispatcher.kind = dispatcher;
+    const auto at = [&](double speed) {
+      world.training.kernel_speed.other = speed;
+      const ReplicaCost first = world.stage({ranks}).replicas.front();
+      return std::pair(first.forward.value, first.backward_input.value);
+    };
+    const auto slow = at(1e-6), fast = at(1);
+    return std::pair(slow.first - fast.first, slow.second - fast.second);
+  };
+  const double rows = 2 * Mixture::kAllTokens * Mixture::kTop * Mixture::kFeatures * 2;
+  const double expected = 2 * (2 * rows / 1e12) * (1e6 - 1);
+  for (const int ranks : {2, 4}) {
+    const auto [forward, backward] = longer(ranks, DispatcherKind::alltoall);
+    CHECK(forward == near(expected).epsilon(1e-6));
+    CHECK(backward == near(expected).epsilon(1e-6));
+  }
+  CHECK(longer(8, DispatcherKind::alltoall) == std::pair(0.0, 0.0));
+  CHECK(longer(4, DispatcherKind::deepep) == std::pair(0.0, 0.0));
+  CHECK(longer(4, DispatcherKind::allgather) == std::pair(0.0, 0.0));
+}
+
 // Two products of experts, 2 x 8 x 16 x 32 parameters, of which each of four ranks has a quarter; 16 x 16 of the first
 // layer and 8 x 16 of the router on all.
 TEST_CASE("ranks hold their part of the experts, and reduce it among those that have the same", "[plan][experts]") {

@@ -159,6 +159,37 @@ TEST_CASE("a step's overhead is paid once an iteration", "[study][frameworks]") 
   CHECK(gelu_seconds(", step_overhead: 5 s, micro_batches: 1") == near(12 + 5));
 }
 
+// Passes so short that hand-over, of 1 s, is all that counts: 1 s before a pass that gets a tensor, 1 s behind one that
+// sends. One micro-batch goes through p stages and back by 2 (p - 1) transfers, each of which costs both ends. In a
+// pipeline of two, each forward and each backward takes 1 s on either stage, so that 1F1B takes
+// 2 (m + 1) s.
+TEST_CASE("handing a tensor to another stage takes time of both devices", "[study][frameworks]") {
+  const auto seconds = [](int pipeline, int micro_batches, const std::string& schedule, int tensor = 1,
+                          const std::string& detail = "auto") {
+    const std::string text = "model: small-transformer.yaml\nplatform: dgx-h100\nengine: analytic\ntraining: "
+                             "{global_batch: " +
+                             std::to_string(micro_batches * 8 / (pipeline * tensor)) +
+                             ", micro_batch_size: 1, precision: bf16, optimizer: sgd, "
+                             "hand_over: 1 s, parallel: {pipeline: " +
+                             std::to_string(pipeline) + ", tensor: " + std::to_string(tensor) +
+                             "}}\ndetail: " + detail + "\n" + "compare: {strategies: [mesh], schedules: [" + schedule +
+                             "]}\n";
+    return compare_text(text).comparison.runs.front().metrics.iteration.value;
+  };
+  for (const std::string schedule : {"1f1b", "gpipe", "zb-h1"}) {
+    INFO(schedule);
+    CHECK(seconds(1, 1, schedule) < 0.1);
+    CHECK(seconds(2, 1, schedule) == near(4).epsilon(0.02));
+    CHECK(seconds(4, 1, schedule) == near(12).epsilon(0.02));
+    CHECK(seconds(2, 8, schedule) == near(2 * 9).epsilon(0.02));
+  }
+  // Interleaved, each of two devices has two of four stages: of a micro-batch it sends and gets six tensors of twelve.
+  CHECK(seconds(2, 8, "interleaved") > 6 * 8);
+  for (const std::string detail : {"blocks", "all"}) { // exchanges inside a pass leave its hand-over where it is
+    CHECK(seconds(2, 8, "1f1b", 2, detail) == near(2 * 9).epsilon(0.02));
+  }
+}
+
 // One attention of a heads over s tokens, b samples: 16 bits, so 5 a s^2 b bytes are two and a half numbers a pair.
 ModelGraph attention_model(bool drops) {
   return read_model(yaml::parse("{workload: {name: m, input: {shape: [64, 24]}, layers: [{name: qkv, kind: linear, "
@@ -273,6 +304,7 @@ TEST_CASE("every shipped recipe can be trained by, and says where its constants 
     CHECK(speed.other >= 0.4);
     CHECK(training.launches.each.value <= 40e-6);
     CHECK(training.step_overhead.value <= 0.2);
+    CHECK(training.hand_over.value <= 1e-3);
   }
 }
 

@@ -328,6 +328,25 @@ GroupPasses write_passes(const Stage& stage, const TensorSplit& split, const Axi
   return passes;
 }
 
+// Time of the kernels that put rows, which come from each rank in the order of all experts, in that of the device's
+// own, or back in that of the ranks: Megatron-LM's sort_chunks_by_idxs() (MoEAlltoAllTokenDispatcher), TorchTitan's
+// second permutation. Each reads and writes them.
+Seconds sorting(const Problem& problem, const std::vector<int>& types, const AxisGroups& groups, double share,
+                const std::vector<Exchange>& exchanges) {
+  Seconds sum;
+  for (const Exchange& one : exchanges) {
+    Seconds slowest;
+    for (const int index : types) {
+      const DeviceType& type = problem.platform.types[static_cast<std::size_t>(index)];
+      const Bytes rows = one.bytes * (share / groups.along(one.axis).ranks);
+      slowest = std::max(slowest, type.launch_overhead +
+                                      2 * rows / (type.memory_bandwidth * problem.training.kernel_speed.other));
+    }
+    sum += one.sorts ? slowest : Seconds{0};
+  }
+  return sum;
+}
+
 // What each operator of the stage takes of the slowest of the types, with the pieces that its products are cut into and
 // what falls to the replica of it.
 std::vector<OperatorTime> slowest_times(const Problem& problem, const Stage& stage, const TensorSplit& split,
@@ -344,6 +363,8 @@ std::vector<OperatorTime> slowest_times(const Problem& problem, const Stage& sta
       OperatorTime& time = times.back();
       time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
     }
+    times.back().forward += sorting(problem, types, groups, share, split.operators[at].forward);
+    times.back().backward_input += sorting(problem, types, groups, share, split.operators[at].backward);
   }
   return times;
 }

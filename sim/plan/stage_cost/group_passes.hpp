@@ -29,6 +29,8 @@ struct Exchange {
   Bytes bytes;
   When when = When::after;
   Axis axis = Axis::tensor;
+  /// Rows that come by sender, of which a device has several experts: it puts them in the order of these, and back.
+  bool sorts = false;
 };
 
 /// The part of a time in which the devices of a tensor-parallel group exchange data, and how much of it is latency.

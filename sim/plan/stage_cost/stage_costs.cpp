@@ -43,26 +43,29 @@ std::vector<int> target_stages(const Problem& problem, const std::vector<int>& s
   return targets;
 }
 
-// Bytes that enter and leave each stage; fills the edges and cuts of `cost`.
+// What enters and leaves a stage: bytes, and on how many ways to other devices.
 struct Borders {
-  std::vector<Bytes> incoming, outgoing;
+  Bytes incoming, outgoing;
+  int from = 0, to = 0; // stages on other devices
 };
 
-Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, PlanCost& cost) {
+// [stage]; fills the edges and cuts of `cost`.
+std::vector<Borders> cross_borders(const Problem& problem, const Plan& plan, PlanCost& cost) {
+  const std::vector<int> stage_of = stage_of_operator(problem, plan);
   const std::size_t stages = cost.stages.size();
-  Borders borders{std::vector<Bytes>(stages), std::vector<Bytes>(stages)};
+  std::vector<Borders> borders(stages);
   cost.cut.assign(stages - 1, Bytes{0});
   std::map<std::pair<int, int>, Bytes> crossing;
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
     const int home = stage_of[op];
     if (problem.model.predecessors[op].empty()) {
-      borders.incoming[home] += problem.input_bytes();
+      borders[home].incoming += problem.input_bytes();
     }
     const std::vector<int> targets = target_stages(problem, stage_of, op);
     const Bytes bytes = targets.empty() ? Bytes{0} : problem.output_bytes(op);
-    borders.outgoing[home] += bytes;
+    borders[home].outgoing += bytes;
     for (const int target : targets) {
-      borders.incoming[target] += bytes;
+      borders[target].incoming += bytes;
       crossing[{home, target}] += bytes;
     }
     for (int boundary = home; !targets.empty() && boundary < targets.back(); ++boundary) {
@@ -71,6 +74,10 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
   }
   for (const auto& [ends, bytes] : crossing) {
     cost.edges.push_back({ends.first, ends.second, bytes});
+    if (plan.stages[ends.first].devices != plan.stages[ends.second].devices) {
+      ++borders[ends.first].to;
+      ++borders[ends.second].from;
+    }
   }
   return borders;
 }
@@ -279,9 +286,32 @@ double rest_of_step(Seconds late, Seconds stepping) {
   return (late + stepping).value > 0 ? (late + (1 - kMemoryPower) * stepping) / (late + stepping) : 0;
 }
 
+// A pass waits for its host and NCCL before it has what the stages before it send, and behind it sends on.
+void add_hand_over(Seconds each, const Borders& borders, StageCost& cost) {
+  if (each.value == 0 || borders.from + borders.to == 0) {
+    return;
+  }
+  const Seconds from = each * borders.from, to = each * borders.to;
+  const auto rests = [&](double part, Seconds computing) {
+    return (computing * part + from + to) / (computing + from + to);
+  };
+  for (std::size_t at = 0; at < cost.replicas.size(); ++at) {
+    ReplicaCost& replica = cost.replicas[at];
+    const TensorGroup* const group = cost.group_of(at);
+    const Seconds forward = group != nullptr ? group->passes->forward.exchanged.all : Seconds{0};
+    const Seconds backward = group != nullptr ? group->passes->backward.exchanged.all : Seconds{0};
+    replica.forward_hand_over = {from, to};
+    replica.backward_hand_over = {to, from};
+    replica.rest.forward = rests(replica.rest.forward, replica.forward - forward);
+    replica.rest.backward = rests(replica.rest.backward, replica.backward() - backward);
+    replica.forward += from + to;
+    replica.backward_input += from + to;
+  }
+}
+
 // `sharers`: the plan's devices in each node. `fold`: whose costs are wanted; null: those of all replicas.
-StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers, Bytes incoming,
-                     Bytes outgoing, Figures figures, const StageFold* fold, OperatorId deferred) {
+StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers,
+                     const Borders& borders, Figures figures, const StageFold* fold, OperatorId deferred) {
   const TensorSplit split = split_of(problem, stage, deferred);
   const HeldMemory held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .turns = stage.turns};
@@ -321,8 +351,8 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
         terms = times.passes->terms.seconds;
       }
     }
-    const StageMemory memory =
-        memory_of_replica(problem, stage, held, cost.units, incoming * split.borders, outgoing * split.borders, share);
+    const StageMemory memory = memory_of_replica(problem, stage, held, cost.units, borders.incoming * split.borders,
+                                                 borders.outgoing * split.borders, share);
     for (const DeviceId device : devices) {
       const DeviceType& type = problem.platform.type_of(device);
       const ClippingTimes clipping = clipping_times(problem.training, steps, type);
@@ -348,6 +378,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
     }
   }
   if (figures == Figures::all) {
+    add_hand_over(problem.training.hand_over, borders, cost);
     add_parts(problem, stage, split, by_unit, cost);
   }
   return cost;
@@ -370,11 +401,12 @@ OperatorId deferred_product(const Problem& problem, const Plan& plan) {
 
 // All that the costs of a stage depend on, where nothing is left to hosts, which devices of other stages share, and
 // each replica is simulated. Each member is named, so that a new one does not compile until it is written here.
-std::string key_of(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures,
+std::string key_of(const Problem& problem, const Stage& stage, const Borders& borders, Figures figures,
                    OperatorId deferred) {
   const auto& [operators, devices, shares, tensor_parallel, sequence_parallel, tensor_rule, recompute, recomputed,
                context, experts, turns, streams] = stage;
   const auto& [expert_ranks, expert_tensor] = experts;
+  const auto& [incoming, outgoing, from, to] = borders;
   const auto& [context_ranks, context_rule, context_heads, context_order] = context;
   std::string key;
   const void* const whose = &problem;
@@ -383,8 +415,9 @@ std::string key_of(const Problem& problem, const Stage& stage, Bytes incoming, B
   put_list(key, devices);
   put_list(key, shares);
   put_list(key, recomputed);
-  add(whose, incoming, outgoing, figures, deferred, tensor_parallel, sequence_parallel, tensor_rule, recompute,
-      context_ranks, context_rule, context_heads, context_order, expert_ranks, expert_tensor, turns, streams);
+  add(whose, incoming, outgoing, from, to, figures, deferred, tensor_parallel, sequence_parallel, tensor_rule,
+      recompute, context_ranks, context_rule, context_heads, context_order, expert_ranks, expert_tensor, turns,
+      streams);
   return key;
 }
 
@@ -392,19 +425,18 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, co
                    KnownStages* known = nullptr) {
   PlanCost cost;
   cost.stages.resize(plan.stages.size());
-  const Borders borders = cross_borders(problem, stage_of_operator(problem, plan), cost);
+  const std::vector<Borders> borders = cross_borders(problem, plan, cost);
   const std::vector<int> sharers = devices_by_node(problem, plan);
   const OperatorId deferred = deferred_product(problem, plan);
   const bool may_be_known = known != nullptr && fold == nullptr && !problem.training.offload.on();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const Bytes incoming = borders.incoming[s], outgoing = borders.outgoing[s];
     const auto made = [&] {
-      return cost_stage(problem, plan.stages[s], sharers, incoming, outgoing, figures,
+      return cost_stage(problem, plan.stages[s], sharers, borders[s], figures,
                         fold != nullptr ? &fold->stages[s] : nullptr, deferred);
     };
-    cost.stages[s] =
-        may_be_known ? known->find_or_make(key_of(problem, plan.stages[s], incoming, outgoing, figures, deferred), made)
-                     : made();
+    cost.stages[s] = may_be_known
+                         ? known->find_or_make(key_of(problem, plan.stages[s], borders[s], figures, deferred), made)
+                         : made();
   }
   return cost;
 }

@@ -40,11 +40,18 @@ struct UnitKernels {
   Seconds before_reduce, between, after_reduce; ///< before, between and after the two hops
 };
 
+/// What a pass's hand-over to the stages before and after it takes of its time: before it computes and behind.
+struct HandOver {
+  Seconds before, after;
+
+  Seconds all() const { return before + after; }
+};
+
 /// One device of a stage, for one micro-batch: a replica, or one shard of a replica.
 struct ReplicaCost {
   DeviceId device = 0;
   double share = 1;
-  Seconds forward, backward_input, backward_weight; ///< includes the collectives of its tensor-parallel group
+  Seconds forward, backward_input, backward_weight; ///< with its tensor-parallel group's collectives, and hand-over
   Seconds overlap; ///< saved where both gradients are computed in one pass: by several streams, or by exchanges beside
   Seconds
       deferred{};    ///< of `backward_weight`, and saved in `overlap`: computed after all backwards, if these are whole
@@ -53,6 +60,7 @@ struct ReplicaCost {
   Seconds optimizer; ///< per step; with adding up what each device of the group has a term of, and with clipping
   Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
   AtRest rest;
+  HandOver forward_hand_over{}, backward_hand_over{}; ///< in `forward` and `backward_input`
   StageMemory memory;
   std::shared_ptr<const HostCost> host = nullptr; ///< null: its host steps nothing and gets nothing
 

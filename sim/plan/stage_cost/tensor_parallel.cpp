@@ -260,7 +260,9 @@ private:
       const std::vector<double> loads = expert_loads(*routing, axes_.experts.ranks);
       heaviest = *std::max_element(loads.begin(), loads.end());
     }
-    return exchange(CollectiveKind::all_to_all, elements_of(tensor.dimensions) * heaviest);
+    Exchange rows = exchange(CollectiveKind::all_to_all, elements_of(tensor.dimensions) * heaviest);
+    rows.sorts = are_rows(tensor) && routing && routing->experts > axes_.experts.ranks;
+    return rows;
   }
 
   // What a rank then holds of all ranks' tokens, whatever part of a token's row each of a tensor group brings. Backward

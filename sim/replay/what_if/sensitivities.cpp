@@ -140,9 +140,11 @@ void retime(Work& work, double computing, double latencies, double rest) {
   const double all = work.seconds.value;
   const double latency = work.exchanging_latency * all * latencies;
   const double streaming = (work.exchanging - work.exchanging_latency) * all * rest;
-  const double whole = (1 - work.exchanging) * all * computing + latency + streaming;
+  const double handing = work.handing_over * all; // the host's
+  const double whole = ((1 - work.exchanging) * all - handing) * computing + handing + latency + streaming;
   work.seconds = Seconds{whole};
   work.exchanging = whole > 0 ? (latency + streaming) / whole : 0;
+  work.handing_over = whole > 0 ? handing / whole : 0;
   work.exchanging_latency = whole > 0 ? latency / whole : 0;
 }
 
@@ -223,8 +225,8 @@ std::vector<Part> parts_of(const TaskGraph& graph, const Platform& platform, std
 Rig with_faster(Rig rig, const Part& part, double factor) {
   for (Work& work : rig.graph.works) {
     const bool computes = work.computes() && among(part.devices, rig.graph.devices[work.device]);
-    if (computes && work.group_leg >= 0) {
-      retime(work, 1 / factor, 1, 1); // its group's links are no faster
+    if (computes && (work.group_leg >= 0 || work.handing_over > 0)) {
+      retime(work, 1 / factor, 1, 1); // its group's links and its host are no faster
     } else if (computes || (part.loading && work.loads())) {
       work.seconds = work.seconds / factor;
     }

@@ -285,6 +285,7 @@ private:
     const GroupPass& part = *made;
     const auto steps = static_cast<std::int32_t>(blocks_.size());
     Work step = whole;
+    step.handing_over /= 1 - whole.exchanging;
     step.exchanging = step.exchanging_latency = step.exchanging_hidden = 0;
     step.group_leg = kNone;
     for (std::size_t i = 0; i < part.computations.size(); ++i) {

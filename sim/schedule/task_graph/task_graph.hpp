@@ -37,6 +37,7 @@ struct Work {
   double exchanging = 0, exchanging_latency = 0;
   double at_rest = 0; ///< of what it computes without exchanging, the part in which it draws idle power, as good as
   double exchanging_hidden = 0; ///< the part of it in which the group exchanges data and computes
+  double handing_over = 0;      ///< the part of its time that its hand-over to other stages takes
   std::array<double, kPassAxes.size()> exchanging_parts{}; ///< of both, by axis; they add up to 1
   std::int32_t group_leg = -1;
   std::int32_t pass = -1; ///< of such a computation: the same number for all devices of the group; -1: no exchange

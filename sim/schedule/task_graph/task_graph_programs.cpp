@@ -242,6 +242,7 @@ Work shorter_by(double part, Work work) {
   work.exchanging = work.exchanging * left / part;
   work.exchanging_latency = work.exchanging_latency * left / part;
   work.exchanging_hidden = (work.exchanging_hidden + saved) / part;
+  work.handing_over = std::min(1.0, work.handing_over / part);
   work.at_rest = std::max(0.0, 1 - drawing / ((1 - work.exchanging) * part));
   work.seconds = work.seconds * part;
   work.pass = -1;

@@ -128,10 +128,11 @@ void TaskGraphBuilder::list_passes(int stage, std::size_t device, ReplicaTasks& 
   const auto add = [&](const GroupPass& pass, Seconds before, Seconds after) {
     exchanges_.passes.push_back({&pass, stage, kind++, before, after});
   };
-  add(of_group.forward, prediction, Seconds{0});
-  for (const GroupPass* pass : {&of_group.backward, &of_group.backward_input, &of_group.recompute}) {
-    add(*pass, Seconds{0}, Seconds{0});
-  }
+  const HandOver &forward = cost.forward_hand_over, &backward = cost.backward_hand_over;
+  add(of_group.forward, prediction + forward.before, forward.after);
+  add(of_group.backward, backward.before, backward.after);
+  add(of_group.backward_input, backward.before, backward.after);
+  add(of_group.recompute, Seconds{0}, Seconds{0});
   add(of_group.terms, Seconds{0}, cost.optimizer - of_group.terms.seconds);
 }
 
@@ -160,6 +161,13 @@ double part_at_rest(const ReplicaCost& cost, TaskKind kind) {
                                        : cost.rest.backward;
 }
 
+double part_handing_over(const ReplicaCost& cost, TaskKind kind, Seconds seconds) {
+  const Seconds handing = kind == TaskKind::forward    ? cost.forward_hand_over.all()
+                          : kind == TaskKind::backward ? cost.backward_hand_over.all()
+                                                       : Seconds{0};
+  return handing.value > 0 ? handing / seconds : 0;
+}
+
 void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica) {
   const Schedule& schedule = request_.schedule;
   const bool again = !replica.recomputed.empty();
@@ -183,6 +191,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
     work.kind = kind;
     work.seconds = seconds;
     work.at_rest = part_at_rest(cost, kind);
+    work.handing_over = part_handing_over(cost, kind, seconds);
     work.acquire = acquire;
     work.release = release;
     note_exchange(pass, replica, work);
@@ -204,6 +213,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   if (again) {
     work.kind = TaskKind::recompute;
     work.seconds = cost.recompute;
+    work.handing_over = 0;
     work.at_rest = part_at_rest(cost, TaskKind::forward);
     work.acquire = cost.memory.workspace + cost.memory.passing_again;
     work.release = cost.memory.passing_again;

@@ -58,7 +58,8 @@ void add_devices(const TaskGraph& graph, const Timeline& timeline, PassSpans& re
     Spans kinds;
     if (work.device >= 0 && span_of(kinds, work.kind) != nullptr) {
       spans[static_cast<std::size_t>(work.device)].add(timeline.start[task], timeline.finish[task]);
-      busy[static_cast<std::size_t>(work.device)] += timeline.finish[task] - timeline.start[task];
+      busy[static_cast<std::size_t>(work.device)] +=
+          (timeline.finish[task] - timeline.start[task]) * (1 - work.handing_over);
     }
   }
   for (std::size_t device = 0; device < spans.size(); ++device) {
@@ -81,7 +82,7 @@ PassSpans pass_spans(const TaskGraph& graph, const Timeline& timeline, int stage
   };
   each_task([&](const Work& work, int micro_batch, double start, double finish) {
     if (Span* span = span_of(found[{work.stage, micro_batch}], work.kind)) {
-      span->add(start, finish);
+      span->add(start, finish - (finish - start) * work.handing_over); // as the profile of a pass, without it
     }
   });
   each_task([&](const Work& work, int micro_batch, double start, double finish) {

@@ -85,7 +85,7 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
     figures.weight = longest(spans.weight);
     figures.busy_share = spans.longest > 0 ? spans.busy / spans.longest : 0;
     figures.update = longest_update(*prepared.graph);
-    figures.transfer = longest_transfer(*prepared.graph);
+    figures.transfer = longest_transfer(*prepared.graph) + study.training.hand_over.value;
     for (std::size_t device = 0; device < prepared.graph->devices.size(); ++device) {
       const MemoryUse use = peak_memory(*prepared.graph, prepared.timeline, device);
       figures.kept = std::max(figures.kept, use.peak.stashed.value);

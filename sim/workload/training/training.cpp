@@ -388,6 +388,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.fused_norms = map.boolean("fused_norms", false);
   training.framework = map.text("framework", "");
   training.blocking_sends = map.choice("blocking_sends", kBlockingSends, "false").sends;
+  training.hand_over = map.quantity<Seconds>("hand_over", yaml::kDelay, Seconds{0});
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});
   training.exchange_beside = map.boolean("exchange_beside", training.exchange_beside);

@@ -256,6 +256,8 @@ struct Training {
   const ImageLayoutRow* image_layout = &kImageLayouts[0];
   bool fused_norms = false; ///< batch norms of images with channels last do the sum and activation behind them
   BlockingSends blocking_sends = BlockingSends::never;
+  /// That a device's host and NCCL take of its time for each tensor that it sends to another stage or gets from one.
+  Seconds hand_over;
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another
   /// Replicas reduce a bucket of gradients of this size as soon as the last backward pass has filled it, as
   /// DistributedDataParallel does; 0: all gradients together after the pass.

@@ -227,6 +227,12 @@ std::string blocks_alone(const std::string& workload, const Decoder& d) {
                       "shape: [" + std::to_string(d.sequence) + ", " + std::to_string(d.hidden) + "]");
 }
 
+// Whether the figure is one of layers, without embedding and head, as are shares of activations by Korthikanti et al.
+// 2023, figure 7: those of table 2, per layer (of GPT 175B 2 / (10 + 24/8 + 80/8) = 8.7 % where all runs again).
+bool is_of_layers(const TruthRow& row) {
+  return row.metric.starts_with("layer_") || row.metric == "activation_memory_share";
+}
+
 // Megatron-Bridge's recipes of DeepSeek-V3 have one such layer (mtp_num_layers = 1).
 bool predicts_further(const TruthRow& row) {
   return plain_words(row.model).starts_with("deepseek-v3") && row.mentions("megatron-bridge");
@@ -335,7 +341,7 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
     return Infeasible{"kv_heads does not divide heads, or experts_active is above experts"};
   }
   part.text = "model:\n" + adapters_of(row, part.assumed) + "  workload:\n" +
-              with_indent(row.metric.starts_with("layer_") ? blocks_alone(workload_of(d), d) : workload_of(d), "    ");
+              with_indent(is_of_layers(row) ? blocks_alone(workload_of(d), d) : workload_of(d), "    ");
   return part;
 }
 
