@@ -58,8 +58,7 @@ void add_devices(const TaskGraph& graph, const Timeline& timeline, PassSpans& re
     Spans kinds;
     if (work.device >= 0 && span_of(kinds, work.kind) != nullptr) {
       spans[static_cast<std::size_t>(work.device)].add(timeline.start[task], timeline.finish[task]);
-      busy[static_cast<std::size_t>(work.device)] +=
-          (timeline.finish[task] - timeline.start[task]) * (1 - work.handing_over);
+      busy[static_cast<std::size_t>(work.device)] += timeline.finish[task] - timeline.start[task];
     }
   }
   for (std::size_t device = 0; device < spans.size(); ++device) {
