@@ -25,7 +25,13 @@ bool is_folded(const Stage& stage, const StageCost& cost) {
   const auto replicas = static_cast<int>(stage.replicas());
   const bool equal = std::all_of(stage.shares.begin(), stage.shares.end(),
                                  [&](double share) { return share == stage.shares.front(); });
-  return equal && (stage.turns == 1 || replicas > stage.turns) && (cost.zero == Zero::none || cost.sharing == replicas);
+  if (!equal || (stage.turns > 1 && replicas == stage.turns)) {
+    return false;
+  }
+  // Groups of unequal size, and such of replicas that take turns, are refused later.
+  const bool groups = cost.zero != Zero::none && cost.sharing != replicas;
+  return !groups || (stage.turns == 1 && replicas % cost.sharing == 0 &&
+                     cost.sharing % static_cast<int>(cost.axes.expert_replicas()) == 0);
 }
 
 // Whether equal replicas' transfers from one stage to another may want more of a link than it carries, so that they
@@ -204,7 +210,7 @@ std::optional<PlanCost> fold_plan(const FoldRequest& request) {
   const bool replicated = std::any_of(plan.stages.begin(), plan.stages.end(), [](const Stage& stage) {
     return stage.replicas() > static_cast<std::size_t>(stage.turns);
   });
-  // Groups of some of the replicas are no groups of classes.
+  // Second copies, and reductions in two hops, have groups of their own.
   const Sharding& sharding = request.problem.training.sharding;
   const bool apart = sharding.secondary > 0 || sharding.quantized_gradients;
   // The sum of the norm, which keeps the time that it takes alone, meets gradients on their way to hosts.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/collective/algorithm.hpp"
+#include "sim/plan/stage_cost/sharing_groups.hpp"
 #include "sim/schedule/pace.hpp"
 #include "sim/schedule/task_graph/expand_exchanges.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
@@ -177,10 +178,8 @@ private:
   TaskId complete(const ReplicaTasks& replica) const;
   // Parameters of all layers but experts', or of these.
   enum class Whose { dense, experts };
-  // Replicas of a rank that hold the same parameters, [group]: those that share them.
-  using Alike = std::vector<std::vector<std::size_t>>;
-  bool shares_in_groups(int stage) const;
-  std::vector<Alike> groups_that_share(int stage, int rank, Whose whose) const;
+  // Replicas of a rank that hold the same parameters, by groups that share them; those that are simulated.
+  std::vector<FoldedSharing> groups_that_share(int stage, int rank, Whose whose) const;
   TaskId reduce_gradients(int stage, int rank, int steps);
   void gather_parameters(int stage, int rank);
   void gather_in_groups(int stage, int rank);
@@ -202,7 +201,7 @@ private:
                                      const GradientBucket& bytes, const std::vector<TaskId>& made, int steps);
   Reduction reduce_in_groups(int stage, int rank, const GradientBucket& bytes, const std::vector<TaskId>& made,
                              int steps);
-  TaskId add_up_alike(int stage, const Alike& alike, Bytes bytes, TaskId made, int steps);
+  TaskId add_up_alike(int stage, const FoldedSharing& alike, Bytes bytes, TaskId made, int steps);
   std::vector<FoldedGroup> folded_expert_groups(int stage, int rank) const;
   Reducers reducers_among(int stage, const FoldedGroup& group, TaskKind kind) const;
   Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps,
@@ -240,9 +239,9 @@ private:
   std::vector<Reduction> reduce_units(int stage, const FoldedGroup& all, Whose whose, TaskKind kind);
   std::vector<Reduction> share_among(int stage, int rank, const FoldedGroup& group, Whose whose, bool leaves);
   void share_experts(int stage, int rank);
-  void share_in_groups(int stage, int rank, const Alike& alike, Whose whose);
-  void add_up_groups(int stage, int rank, const Alike& alike, const std::vector<std::vector<Reduction>>& of_groups,
-                     Whose whose);
+  void share_in_groups(int stage, int rank, const FoldedSharing& alike, Whose whose);
+  void add_up_groups(int stage, int rank, const FoldedSharing& alike,
+                     const std::vector<std::vector<Reduction>>& of_groups, Whose whose);
   void share_units();
   void share_stage(int stage);
   void queue_up(int stage, TaskKind kind, const std::vector<std::size_t>& members, std::size_t step, Reduction made);

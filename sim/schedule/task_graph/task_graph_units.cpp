@@ -414,19 +414,16 @@ template <class Reductions> std::vector<TaskId> ends_of(const Reductions& reduct
 } // namespace
 
 // Where several groups hold the same (HSDP), each part is then added up over them.
-void TaskGraphBuilder::add_up_groups(int stage, int rank, const Alike& alike,
+void TaskGraphBuilder::add_up_groups(int stage, int rank, const FoldedSharing& alike,
                                      const std::vector<std::vector<Reduction>>& of_groups, Whose whose) {
   std::vector<char> reduces; // the same steps for all groups
   for (const Reduction& reduction : of_groups.front()) {
     reduces.push_back(reduction.end != kNone ? 1 : 0);
   }
-  const double part = 1 / static_cast<double>(alike.front().size());
-  for (std::size_t place = 0; place < alike.front().size(); ++place) {
-    std::vector<std::size_t> members;
-    for (const std::vector<std::size_t>& group : alike) {
-      members.push_back(group[place]);
-    }
-    const Reducers reducers = reducers_among(stage, {members}, TaskKind::all_reduce);
+  const double part = 1 / static_cast<double>(alike.parts);
+  for (const FoldedGroup& place : alike.places) {
+    const std::vector<std::size_t> members = simulated_among(stage, place.members);
+    const Reducers reducers = reducers_among(stage, place, TaskKind::all_reduce);
     const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
     const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, part, whose);
     for (std::size_t n = 0; n < steps.size(); ++n) {
@@ -447,21 +444,21 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const Alike& alike,
 
 // Several groups of replicas that hold the same each share it; or each replica holds all of it, where a group has one
 // (experts of which it has but one copy).
-void TaskGraphBuilder::share_in_groups(int stage, int rank, const Alike& alike, Whose whose) {
-  if (alike.front().size() > 1) {
+void TaskGraphBuilder::share_in_groups(int stage, int rank, const FoldedSharing& alike, Whose whose) {
+  if (alike.parts > 1) {
     std::vector<std::vector<Reduction>> of_groups;
-    for (const std::vector<std::size_t>& group : alike) {
-      of_groups.push_back(share_among(stage, rank, {group}, whose, false));
+    for (const FoldedGroup& group : alike.groups) {
+      of_groups.push_back(share_among(stage, rank, group, whose, false));
     }
     add_up_groups(stage, rank, alike, of_groups, whose);
     return;
   }
-  std::vector<std::size_t> members;
-  for (const std::vector<std::size_t>& group : alike) {
-    members.push_back(group.front());
-    run_alone(stage, group.front(), whose, false);
+  const FoldedGroup& all = alike.places.front();
+  const std::vector<std::size_t> members = simulated_among(stage, all.members);
+  for (const std::size_t member : members) {
+    run_alone(stage, member, whose, false);
   }
-  const std::vector<Reduction> made = reduce_units(stage, {members}, whose, TaskKind::all_reduce);
+  const std::vector<Reduction> made = reduce_units(stage, all, whose, TaskKind::all_reduce);
   for (const Reduction& one : made) {
     if (one.end != kNone) {
       edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});
@@ -519,14 +516,14 @@ void TaskGraphBuilder::share_units() {
 void TaskGraphBuilder::share_stage(int stage) {
   const StageCost& cost = cost_.stages[stage];
   for (int rank = 0; rank < cost.tensor_parallel; ++rank) {
-    if (!shares_in_groups(stage)) {
-      share_among(stage, rank, {groups_that_share(stage, rank, Whose::dense).front().front()}, Whose::dense, true);
+    if (!shares_in_groups(cost)) {
+      share_among(stage, rank, groups_that_share(stage, rank, Whose::dense).front().groups.front(), Whose::dense, true);
       share_experts(stage, rank);
       continue;
     }
     share_in_groups(stage, rank, groups_that_share(stage, rank, Whose::dense).front(), Whose::dense);
     if (cost.expert_gradients.value > 0) {
-      for (const Alike& alike : groups_that_share(stage, rank, Whose::experts)) {
+      for (const FoldedSharing& alike : groups_that_share(stage, rank, Whose::experts)) {
         share_in_groups(stage, rank, alike, Whose::experts);
       }
     }
