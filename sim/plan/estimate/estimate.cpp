@@ -13,12 +13,12 @@
 namespace stagecraft {
 namespace {
 
-// Per device, the sum over its stages.
+// Per device, the sum over its stages; replicas that take micro-batches in turn have a part of them.
 std::map<DeviceId, Seconds> busy_by_device(const PlanCost& cost) {
   std::map<DeviceId, Seconds> busy;
   for (const StageCost& stage : cost.stages) {
     for (const ReplicaCost& replica : stage.replicas) {
-      busy[replica.device] += replica.busy();
+      busy[replica.device] += replica.busy() / stage.turns;
     }
   }
   return busy;
