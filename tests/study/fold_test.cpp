@@ -264,6 +264,34 @@ TEST_CASE("what is gathered in 8 bits comes to the same with and without folding
   }
 }
 
+// Second copies are gathered among each few replicas, gradients of 4 bits go inside nodes and then between them.
+TEST_CASE("what ZeRO++ sends comes to the same with and without folding", "[study][fold][zero++]") {
+  const auto kinds = std::array{", hpz_partition_size: 2", ", quantized_gradients: true",
+                                ", hpz_partition_size: 2, quantized_gradients: true, quantized_weights: int8"};
+  const auto engines = std::array{"simgrid", "analytic", "simgrid-full"};
+  std::mt19937 random(11);
+  int folded_runs = 0, folded_groups = 0;
+  for (int draw = 0; draw < 40; ++draw) {
+    const int nodes = 4, devices = 2 << (random() % 2);
+    std::vector<Setting> settings = random_cluster(random, nodes, devices);
+    if (random() % 2 == 0) {
+      settings.push_back({"platform.nodes.1.devices.0.type", "a100-sxm-80gb"});
+    }
+    const std::string shard = random_shard(random, nodes * devices, 4);
+    const std::string text =
+        folded_study("{zero: 3" + shard + any_of(kinds, random) + "}", "1f1b", any_of(engines, random));
+    INFO(told(text, settings));
+    const auto [folded, unfolded] = both_ways(text, settings);
+    REQUIRE(folded.size() == 1);
+    check_same_figures(folded.front(), unfolded.front());
+    const bool folds = folded.front().feasible && folded.front().folded_replicas > 1;
+    folded_runs += folds ? 1 : 0;
+    folded_groups += folds && !shard.empty() ? 1 : 0;
+  }
+  CHECK(folded_runs >= 12);
+  CHECK(folded_groups >= 3);
+}
+
 const Run& only(const ComparisonResult& result) {
   REQUIRE(result.comparison.runs.size() == 1);
   REQUIRE(result.comparison.runs.front().feasible);

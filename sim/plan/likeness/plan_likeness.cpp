@@ -29,7 +29,8 @@ std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const 
   std::vector<Bytes> buffers;
   for (const ShardUnit& unit : cost.shares_units() ? cost.units : std::vector<ShardUnit>{}) {
     buffers.push_back(gathers ? (experts ? unit.expert_weights : unit.weights) * unit.gathered.of(experts)
-                              : (experts ? unit.expert_gradients : unit.gradients));
+                              : (experts ? unit.expert_gradients : unit.gradients) *
+                                    (kind == CollectiveKind::all_to_all ? unit.reduced : 1));
   }
   if (gathers && !sharding.gathers_units()) {
     buffers.push_back(gathered_after_step(cost, experts));
@@ -66,7 +67,7 @@ public:
   }
 
 private:
-  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm, kHost, kTeam, kExperts };
+  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm, kHost, kTeam, kExperts, kSecondCopy, kHop };
 
   void number_devices() {
     number_.assign(problem_.platform.devices.size(), -1);
@@ -317,12 +318,33 @@ private:
     const bool shares = cost.zero != Zero::none;
     for (const SharingGroups& groups : sharing_groups(cost, static_cast<std::size_t>(rank), whose == Whose::experts)) {
       for (const std::vector<std::size_t>& group : shares ? groups : SharingGroups{}) {
-        add_reduction(s, colour, CollectiveKind::reduce_scatter, group, whose, 1);
-        add_reduction(s, colour, CollectiveKind::all_gather, group, whose, 1);
+        share(s, colour, group, whose);
       }
       for (const std::vector<std::size_t>& same : shares ? places_of(groups) : groups) {
         add_reduction(s, colour, CollectiveKind::all_reduce, same, whose, shares ? groups.front().size() : 1);
       }
+    }
+  }
+
+  // What a group that shares reduces and gathers; second copies among each few, gradients of 4 bits in two hops.
+  void share(std::size_t s, Colour colour, const std::vector<std::size_t>& group, Whose whose) {
+    const Sharding& sharding = problem_.training.sharding;
+    add_reduction(s, colour, CollectiveKind::all_gather, group, whose, 1);
+    if (sharding.secondary > 0) {
+      for (const std::vector<std::size_t>& copy : second_copies(group, sharding.secondary)) {
+        add_reduction(s, mixed(kSecondCopy, colour), CollectiveKind::all_gather, copy, whose, 1);
+      }
+    }
+    if (!sharding.quantized_gradients) {
+      add_reduction(s, colour, CollectiveKind::reduce_scatter, group, whose, 1);
+      return;
+    }
+    const HopGroups hops = hop_groups(problem_.platform, cost_.stages[s], group);
+    for (const std::vector<std::size_t>& inside : hops.inside) {
+      add_reduction(s, mixed(kHop, colour), CollectiveKind::all_to_all, inside, whose, 1);
+    }
+    for (const std::vector<std::size_t>& between : hops.between) {
+      add_reduction(s, colour, CollectiveKind::all_to_all, between, whose, hops.between.size());
     }
   }
 
@@ -341,7 +363,9 @@ private:
   // The flows of all ways that are the fastest for one of the buffers.
   void add_collectives(Colour colour, CollectiveKind kind, const std::vector<DeviceId>& members,
                        const std::vector<Bytes>& buffers) {
-    const std::vector<Way> ways = ways_of(kind, members, problem_.router, problem_.training.all_reduce->name);
+    const bool by_name = kind != CollectiveKind::all_to_all; // names are of algorithms that reduce
+    const std::vector<Way> ways = ways_of(kind, members, problem_.router,
+                                          by_name ? problem_.training.all_reduce->name : kAllReduces.front().name);
     std::set<const Way*> used;
     for (const Bytes bytes : buffers) {
       used.insert(&fastest_of(ways, bytes));

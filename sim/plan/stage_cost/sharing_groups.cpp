@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 namespace stagecraft {
@@ -32,6 +33,34 @@ std::vector<std::vector<std::size_t>> places_of(const SharingGroups& groups) {
     }
   }
   return places;
+}
+
+std::vector<std::vector<std::size_t>> second_copies(const std::vector<std::size_t>& group, int members) {
+  std::vector<std::vector<std::size_t>> copies;
+  for (auto begin = group.begin(); begin != group.end(); begin += members) {
+    copies.emplace_back(begin, begin + members);
+  }
+  return copies;
+}
+
+HopGroups hop_groups(const Platform& platform, const StageCost& cost, const std::vector<std::size_t>& group) {
+  std::map<int, std::vector<std::size_t>> inside; // by node
+  for (const std::size_t member : group) {
+    inside[platform.devices[cost.device(member)].node].push_back(member);
+  }
+  HopGroups hops;
+  std::size_t places = group.size();
+  for (auto& [node, members] : inside) {
+    places = std::min(places, members.size());
+    hops.inside.push_back(std::move(members));
+  }
+  hops.between.resize(places);
+  for (std::size_t place = 0; place < places; ++place) {
+    for (const std::vector<std::size_t>& members : hops.inside) {
+      hops.between[place].push_back(members[place]);
+    }
+  }
+  return hops;
 }
 
 // A device is in one group and in one place. So where replicas that hold the same have a class in common with others,

@@ -22,6 +22,16 @@ std::vector<SharingGroups> sharing_groups(const StageCost& cost, std::size_t ran
 /// The devices that have the same part, for each part.
 std::vector<std::vector<std::size_t>> places_of(const SharingGroups& groups);
 
+/// Of a group that shares weights those of each few, in a row, that have a second copy (ZeRO++).
+std::vector<std::vector<std::size_t>> second_copies(const std::vector<std::size_t>& group, int members);
+
+/// Who reduces in two hops: the members of each node, and those that have the same place in their nodes. All nodes have
+/// as many as the one that has fewest.
+struct HopGroups {
+  std::vector<std::vector<std::size_t>> inside, between;
+};
+HopGroups hop_groups(const Platform& platform, const StageCost& cost, const std::vector<std::size_t>& group);
+
 /// Of replicas that hold the same those groups that are simulated. All have a part each where there is one part only.
 struct FoldedSharing {
   std::vector<FoldedGroup> groups; ///< that share

@@ -233,9 +233,10 @@ private:
   void gather_units(int stage, const FoldedGroup& all, Whose whose, const std::vector<char>& gathers, bool again);
   void use_gathered(int stage, const ReplicaTasks& replica, std::int32_t at, TaskId gathered);
   void gather_for(int stage, const FoldedGroup& all, Whose whose);
-  std::vector<Reduction> reduce_in_two_hops(int stage, const std::vector<std::size_t>& all,
-                                            const std::vector<std::int32_t>& steps, const std::vector<char>& reduces,
-                                            Whose whose);
+  std::vector<FoldedGroup> folded_in(int stage, std::vector<std::vector<std::size_t>> parts,
+                                     const FoldedGroup& of) const;
+  std::vector<Reduction> reduce_in_two_hops(int stage, const FoldedGroup& all, const std::vector<std::int32_t>& steps,
+                                            const std::vector<char>& reduces, Whose whose);
   std::vector<Reduction> reduce_units(int stage, const FoldedGroup& all, Whose whose, TaskKind kind);
   std::vector<Reduction> share_among(int stage, int rank, const FoldedGroup& group, Whose whose, bool leaves);
   void share_experts(int stage, int rank);
@@ -285,9 +286,9 @@ private:
   std::vector<std::vector<std::vector<std::int32_t>>> unit_steps_; // [stage][replica]: places in graph_.program
   std::map<std::pair<int, int>, TaskId> reduced_by_unit_;          // stage, rank -> the join of all reductions
   // What a device takes part in of one kind, with the place in its program that it belongs to. Where all collectives
-  // are those of one group, its first device stands for the others.
+  // of a kind are those of one group, its first device stands for the others.
   std::map<std::pair<int, TaskKind>, std::vector<std::pair<std::int32_t, Reduction>>> queues_;
-  bool experts_apart_ = false; // groups that share experts have collectives of their own
+  bool groups_cross_ = false; // experts, or second copies, have collectives of groups of their own
   static constexpr std::int32_t kLastPlace = std::numeric_limits<std::int32_t>::max(); // behind the program
   std::vector<std::pair<std::int32_t, TaskId>> insertions_;    // (place in graph_.program, task that stands before it)
   std::map<std::pair<int, TaskKind>, std::int32_t> copy_legs_; // of devices: their legs among graph_.legs
