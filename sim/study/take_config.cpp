@@ -110,8 +110,12 @@ void count_micro_batches(Training& training, int devices) {
                      "are; allowed: 'micro_batches', or 'parallel' beside it");
   }
   const auto found = mesh_of(*training.parallel, devices);
-  const int replicas =
-      std::holds_alternative<Mesh>(found) ? std::get<Mesh>(found).data : 1; // a plan says what is wrong
+  if (!std::holds_alternative<Mesh>(found)) { // how many replicas is not known: a plan says what is wrong
+    training.micro_batches.resize(1, 1);
+    training.more_micro_batches.clear();
+    return;
+  }
+  const int replicas = std::get<Mesh>(found).data;
   const long long step = static_cast<long long>(*training.micro_batch_size) * replicas;
   const long long count = training.global_batch / step;
   const std::string product = std::to_string(*training.micro_batch_size) + " x " + count_of(replicas, "replica");

@@ -61,10 +61,13 @@ class Clocks {
 public:
   /// Experts with their block and weight; those of a block stand together.
   Clocks(const std::vector<std::pair<int, double>>& experts, int top)
-      : experts_(experts), top_(static_cast<std::size_t>(top)) {}
+      : experts_(experts), top_(static_cast<std::size_t>(top)), not_yet_(experts.size(), 0),
+        after_((experts.size() + 1) * row(), 0) {
+    before_ = with_block_ = next_ = std::vector<double>(row(), 0);
+  }
 
   /// Adds each block's probability of being hit, times `factor`.
-  void add_hits(double factor, std::vector<double>& hits) const {
+  void add_hits(double factor, std::vector<double>& hits) {
     constexpr double kStep = 0.25, kEarliest = 1e-4, kLatest = 50;
     std::vector<double> weights(hits.size(), 0), missed(hits.size(), 0);
     double all = 0;
@@ -78,8 +81,19 @@ public:
     }
     const double begin = std::log(kEarliest / all);
     const auto steps = static_cast<int>(std::ceil((std::log(kLatest / least) - begin) / kStep));
+    bool enough = false; // of any block's others at least `top` have rung
     for (int step = 0; step < steps; ++step) {
-      add_missed(std::exp(begin + step * kStep), kStep, weights, missed);
+      const double t = std::exp(begin + step * kStep);
+      if (most_rung(all * t) < kNothing) {
+        continue;
+      }
+      if (!enough) {
+        enough = add_missed(t, kStep, weights, missed) < kNothing;
+        continue;
+      }
+      for (std::size_t block = 0; block < hits.size(); ++block) {
+        missed[block] += kStep * weights[block] * t * std::exp(-weights[block] * t);
+      }
     }
     for (std::size_t block = 0; block < hits.size(); ++block) {
       hits[block] += weights[block] > 0 ? factor * (1 - missed[block]) : 0;
@@ -87,54 +101,72 @@ public:
   }
 
 private:
-  using Counts = std::vector<double>; // the probabilities of exactly 0, 1, … experts, fewer than `top`
+  static constexpr double kNothing = 1e-17; // beside 1
 
-  // Adds each block's integrand at t.
-  void add_missed(double t, double step, const std::vector<double>& weights, std::vector<double>& missed) const {
-    std::vector<Counts> after(experts_.size() + 1, none_yet()); // of all from the i-th on
-    for (std::size_t i = experts_.size(); i-- > 0;) {
-      after[i] = with(after[i + 1], experts_[i].second * t);
+  // A row has a 0 and the probabilities of exactly 0, 1, … experts, fewer than `top`.
+  std::size_t row() const { return top_ + 1; }
+
+  // No less than the probability that `top` have rung where `mean` have in the mean: mean^top / top!.
+  double most_rung(double mean) const {
+    double most = 1;
+    for (std::size_t i = 1; i <= top_; ++i) {
+      most *= mean / static_cast<double>(i);
     }
-    Counts before = none_yet();
+    return most;
+  }
+
+  // Adds each block's integrand at t. Returns the largest probability that fewer than `top` of a block's others have
+  // rung.
+  double add_missed(double t, double step, const std::vector<double>& weights, std::vector<double>& missed) {
+    set_none(&after_[experts_.size() * row()]);
+    for (std::size_t i = experts_.size(); i-- > 0;) { // of all from the i-th on
+      not_yet_[i] = std::exp(-experts_[i].second * t);
+      add_one(&after_[(i + 1) * row()], not_yet_[i], &after_[i * row()]);
+    }
+    set_none(before_.data());
+    double most = 0;
     for (std::size_t first = 0, end = 0; first < experts_.size(); first = end) {
       const int block = experts_[first].first;
-      Counts with_block = before;
+      with_block_ = before_;
       for (; end < experts_.size() && experts_[end].first == block; ++end) {
-        with_block = with(with_block, experts_[end].second * t);
+        add_one(with_block_.data(), not_yet_[end], next_.data());
+        with_block_.swap(next_);
       }
-      const double w = weights[block] * t;
-      missed[block] += step * w * std::exp(-w) * (1 - fewer(before, after[end]));
-      before = std::move(with_block);
+      const double w = weights[block] * t, too_few = fewer(before_.data(), &after_[end * row()]);
+      missed[block] += step * w * std::exp(-w) * (1 - too_few);
+      most = std::max(most, too_few);
+      before_.swap(with_block_);
     }
+    return most;
   }
 
-  Counts none_yet() const {
-    Counts counts(top_, 0);
-    counts[0] = 1;
-    return counts;
+  void set_none(double* counts) const {
+    std::fill_n(counts, row(), 0.0);
+    counts[1] = 1;
   }
 
-  // With one more expert, which rings after `late` of its mean times.
-  static Counts with(Counts counts, double late) {
-    const double not_yet = std::exp(-late);
-    for (std::size_t n = counts.size(); n-- > 0;) {
-      counts[n] = counts[n] * not_yet + (n > 0 ? counts[n - 1] * (1 - not_yet) : 0);
+  // With one more expert, which has not rung with the probability `not_yet`.
+  void add_one(const double* counts, double not_yet, double* more) const {
+    for (std::size_t n = 1; n <= top_; ++n) {
+      more[n] = counts[n] * not_yet + counts[n - 1] * (1 - not_yet);
     }
-    return counts;
   }
 
   // The probability that fewer than `top` of both have rung.
-  double fewer(const Counts& one, const Counts& other) const {
+  double fewer(const double* one, const double* other) const {
     double sum = 0, so_far = 0; // of the other, fewer than `top` - n
     for (std::size_t n = top_; n-- > 0;) {
-      so_far += other[top_ - 1 - n];
-      sum += one[n] * so_far;
+      so_far += other[top_ - n];
+      sum += one[n + 1] * so_far;
     }
     return sum;
   }
 
   const std::vector<std::pair<int, double>>& experts_;
   std::size_t top_;
+  std::vector<double> not_yet_; // [expert]: the probability that it has not rung
+  std::vector<double> after_;   // rows
+  std::vector<double> before_, with_block_, next_;
 };
 
 // Adds each block's probability of being hit where all experts are as popular, times `factor`.

@@ -46,6 +46,7 @@ struct SharedRun {
 SharedRun run(const Shared& shared) {
   PlanCost cost;
   StageCost& stage = cost.stages.emplace_back();
+  stage.zero = shared.sharding.zero;
   stage.sharing = shared.sharing;
   const double bytes = 1000.0 * shared.sharing / (shared.sharing - 1); // that take a second
   for (std::size_t u = 0; u < kUnits; ++u) {

@@ -45,6 +45,14 @@ std::vector<Setting> random_cluster(std::mt19937& random, int nodes, int devices
   return settings;
 }
 
+// How many of so many replicas share, groups of which hold the same; `least` of them have different experts.
+std::string random_shard(std::mt19937& random, int replicas, int least = 1) {
+  const int groups = 1 << (random() % 3);
+  return replicas % groups == 0 && replicas / groups >= least && groups > 1
+             ? ", shard: " + std::to_string(replicas / groups)
+             : "";
+}
+
 // Degrees of so many devices, with what replicas share.
 std::string random_degrees(std::mt19937& random, int devices, int in_node) {
   const int tensor = 1 << (random() % (in_node >= 4 ? 3 : 2));
@@ -52,7 +60,8 @@ std::string random_degrees(std::mt19937& random, int devices, int in_node) {
   const int zero = static_cast<int>(random() % 4);
   const auto orders = std::array{"tensor-data-pipeline", "tensor-pipeline-data"};
   return "{tensor: " + std::to_string(tensor) + (tensor > 1 && random() % 2 == 0 ? ", sequence: true" : "") +
-         ", pipeline: " + std::to_string(pipeline) + (zero > 0 ? ", zero: " + std::to_string(zero) : "") +
+         ", pipeline: " + std::to_string(pipeline) +
+         (zero > 0 ? ", zero: " + std::to_string(zero) + random_shard(random, devices / tensor / pipeline) : "") +
          ", order: " + any_of(orders, random) + "}";
 }
 
@@ -112,14 +121,14 @@ BothWays both_ways(const std::string& text, std::vector<Setting> settings) {
   return runs;
 }
 
-TEST_CASE("a hundred random plans with stragglers come to the same with and without folding", "[study][fold]") {
+TEST_CASE("random plans with stragglers come to the same with and without folding", "[study][fold]") {
   const auto schedules = std::array{"1f1b", "gpipe", "zb-h1", "eager-1f1b", "interleaved", "breadth-first", "zb-v"};
   const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};
   const auto details = std::array{"auto", "auto", "all"};
   std::mt19937 random(7);
-  int folded_runs = 0, split_runs = 0;
-  for (int draw = 0; draw < 100; ++draw) {
+  int folded_runs = 0, split_runs = 0, folded_groups = 0;
+  for (int draw = 0; draw < 130; ++draw) {
     const int nodes = 4 << (random() % 2), devices = 2 << (random() % 2);
     std::vector<Setting> settings = random_cluster(random, nodes, devices);
     const std::string degrees = random_degrees(random, nodes * devices, devices);
@@ -138,10 +147,12 @@ TEST_CASE("a hundred random plans with stragglers come to the same with and with
       folded_runs += folded[run].folded_replicas > 1 ? 1 : 0;
       const std::size_t stages = folded[run].stages.size();
       split_runs += folded[run].folded_replicas > 1 && folded[run].classes.size() > stages ? 1 : 0;
+      folded_groups += folded[run].folded_replicas > 1 && degrees.find("shard") != std::string::npos ? 1 : 0;
     }
   }
   CHECK(folded_runs >= 40);
   CHECK(split_runs >= 10);
+  CHECK(folded_groups >= 10);
 }
 
 // Degrees of so many devices of which some share tokens, experts or both.
@@ -158,7 +169,11 @@ std::string random_axes(std::mt19937& random, int devices) {
   degrees += expert > 1 && expert * tensor <= devices / pipeline && tensor > 1 && random() % 2 == 0
                  ? ", expert_tensor: " + std::to_string(tensor)
                  : "";
-  return degrees + (zero > 0 ? ", zero: " + std::to_string(zero) : "") + ", order: " + any_of(orders, random) + "}";
+  const int replicas = devices / tensor / pipeline;
+  return degrees +
+         (zero > 0 ? ", zero: " + std::to_string(zero) + random_shard(random, replicas, std::min(expert, replicas))
+                   : "") +
+         ", order: " + any_of(orders, random) + "}";
 }
 
 // Ranks of a team wait for each other at its exchanges and meet the others' on links; the first experts are chosen more
@@ -171,8 +186,8 @@ TEST_CASE("ranks that share tokens or experts come to the same with and without 
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};
   const auto skews = std::array{"0", "0", "0.3"};
   std::mt19937 random(5);
-  int folded_runs = 0, folded_members = 0;
-  for (int draw = 0; draw < 120; ++draw) {
+  int folded_runs = 0, folded_members = 0, folded_groups = 0;
+  for (int draw = 0; draw < 160; ++draw) {
     const int nodes = 4 << (random() % 2), devices = 2 << (random() % 2);
     std::vector<Setting> settings = random_cluster(random, nodes, devices);
     if (random() % 2 == 0) {
@@ -203,10 +218,12 @@ TEST_CASE("ranks that share tokens or experts come to the same with and without 
       folded_runs += folds ? 1 : 0;
       const bool shares = degrees.find("context") != std::string::npos || degrees.find("expert") != std::string::npos;
       folded_members += folds && shares ? 1 : 0;
+      folded_groups += folds && shares && degrees.find("shard") != std::string::npos ? 1 : 0;
     }
   }
   CHECK(folded_runs >= 30);
   CHECK(folded_members >= 20);
+  CHECK(folded_groups >= 10);
 }
 
 // Devices of a node copy over one uplink and share their host; replicas that lie across nodes do so alike.
@@ -245,6 +262,34 @@ TEST_CASE("what is gathered in 8 bits comes to the same with and without folding
     CHECK(folded.front().folded_replicas > 1);
     check_same_figures(folded.front(), unfolded.front());
   }
+}
+
+// Second copies are gathered among each few replicas, gradients of 4 bits go inside nodes and then between them.
+TEST_CASE("what ZeRO++ sends comes to the same with and without folding", "[study][fold][zero++]") {
+  const auto kinds = std::array{", hpz_partition_size: 2", ", quantized_gradients: true",
+                                ", hpz_partition_size: 2, quantized_gradients: true, quantized_weights: int8"};
+  const auto engines = std::array{"simgrid", "analytic", "simgrid-full"};
+  std::mt19937 random(11);
+  int folded_runs = 0, folded_groups = 0;
+  for (int draw = 0; draw < 40; ++draw) {
+    const int nodes = 4, devices = 2 << (random() % 2);
+    std::vector<Setting> settings = random_cluster(random, nodes, devices);
+    if (random() % 2 == 0) {
+      settings.push_back({"platform.nodes.1.devices.0.type", "a100-sxm-80gb"});
+    }
+    const std::string shard = random_shard(random, nodes * devices, 4);
+    const std::string text =
+        folded_study("{zero: 3" + shard + any_of(kinds, random) + "}", "1f1b", any_of(engines, random));
+    INFO(told(text, settings));
+    const auto [folded, unfolded] = both_ways(text, settings);
+    REQUIRE(folded.size() == 1);
+    check_same_figures(folded.front(), unfolded.front());
+    const bool folds = folded.front().feasible && folded.front().folded_replicas > 1;
+    folded_runs += folds ? 1 : 0;
+    folded_groups += folds && !shard.empty() ? 1 : 0;
+  }
+  CHECK(folded_runs >= 12);
+  CHECK(folded_groups >= 3);
 }
 
 const Run& only(const ComparisonResult& result) {

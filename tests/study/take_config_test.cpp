@@ -128,6 +128,14 @@ TEST_CASE("DeepSpeed's own defaults hold where its file is silent", "[study][con
   CHECK(value("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 1}}", "gradient_bucket") == "none");
   CHECK(value("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 3}}", "gradient_bucket") == "2000000000 B");
   CHECK(value("{\"train_batch_size\": 8, \"tensor_parallel\": {\"autotp_size\": 4}}", "parallel.tensor") == "4");
+  // MiCS: groups of so many share, each for itself; without it, or with less than 2, nothing is said of groups.
+  for (const auto& [size, shard] : {std::pair("8", "8"), std::pair("-1", ""), std::pair("1", "")}) {
+    const std::string mics = "\"mics_shard_size\": " + std::string(size);
+    CHECK(value("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 3, " + mics + "}}", "parallel.shard") ==
+          shard);
+    CHECK(value("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 2, " + mics + "}}", "parallel.shard")
+              .empty());
+  }
   // Two samples of four replicas of two devices each, three times.
   CHECK(value("{\"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 3, \"tensor_parallel\": "
               "{\"autotp_size\": 2}}",
@@ -146,6 +154,14 @@ TEST_CASE("a DeepSpeed configuration that cannot be is refused where it stands",
   CHECK_THAT(refusal("[1]"), Catch::Contains("DeepSpeed configuration"));
   CHECK_THAT(error_of([] { with_config("", "../deepspeed.json"); }), Catch::Contains("is no file beside this one"));
   CHECK_THAT(error_of([] { with_config("", "absent.json"); }), Catch::Contains("absent.json"));
+}
+
+// Three of eight devices are no degree: what is wrong is the degree, whatever the samples would come to.
+TEST_CASE("samples of replicas are not counted where degrees do not divide the devices", "[study][config]") {
+  for (const std::string more : {"", ", micro_batches: 4"}) {
+    const Study study = batches("global_batch: 48, micro_batch_size: 5" + more + ", parallel: {data: 3}");
+    CHECK(study.training.micro_batches == std::vector<int>{more.empty() ? 1 : 4});
+  }
 }
 
 // Eight replicas of three samples are 24.

@@ -13,12 +13,12 @@
 namespace stagecraft {
 namespace {
 
-// Per device, the sum over its stages.
+// Per device, the sum over its stages; replicas that take micro-batches in turn have a part of them.
 std::map<DeviceId, Seconds> busy_by_device(const PlanCost& cost) {
   std::map<DeviceId, Seconds> busy;
   for (const StageCost& stage : cost.stages) {
     for (const ReplicaCost& replica : stage.replicas) {
-      busy[replica.device] += replica.busy();
+      busy[replica.device] += replica.busy() / stage.turns;
     }
   }
   return busy;
@@ -87,62 +87,166 @@ Seconds slowest_transfer(const Problem& problem, const StageCost& from, const St
   return worst;
 }
 
-Seconds seconds_by(const Problem& problem, CollectiveKind kind, const std::vector<DeviceId>& ranks, Bytes bytes) {
-  if (ranks.size() < 2 || bytes.value == 0) {
-    return Seconds{0};
+namespace {
+
+// The largest part of a micro-batch that a replica of either stage has, and so sends or receives.
+double largest_part(const StageCost& one, const StageCost& other) {
+  double largest = 0;
+  for (const StageCost* stage : {&one, &other}) {
+    for (const ReplicaCost& replica : stage->replicas) {
+      largest = std::max(largest, replica.share);
+    }
   }
-  if (problem.training.all_reduce == &kHopByHop) {
-    return seconds_of({kind, ring_of(ranks, problem.router), bytes});
-  }
-  const std::vector<Way> ways = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
-  return seconds_of(fastest_of(ways, bytes).flows, bytes);
+  return largest;
 }
 
-// What ranks that hold the same reduce among themselves; or, where each `sharing` of them share states, reduce to
+Seconds transfer_after(const Problem& problem, const PlanCost& cost, std::size_t stage) {
+  const StageCost &from = cost.stages[stage], &to = cost.stages[stage + 1];
+  return slowest_transfer(problem, from, to, cost.cut[stage] * largest_part(from, to));
+}
+
+// What some devices take for a collective, alone on their links.
+class Exchange {
+public:
+  Exchange(const Problem& problem, CollectiveKind kind, const std::vector<DeviceId>& ranks) : kind_(kind) {
+    if (ranks.size() < 2) {
+      return;
+    }
+    if (problem.training.all_reduce == &kHopByHop) {
+      ring_ = ring_of(ranks, problem.router);
+    } else {
+      ways_ = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
+    }
+  }
+
+  Seconds of(Bytes bytes) const {
+    if (bytes.value == 0 || (ways_.empty() && ring_.ranks < 2)) {
+      return Seconds{0};
+    }
+    return ways_.empty() ? seconds_of({kind_, ring_, bytes}) : seconds_of(fastest_of(ways_, bytes).flows, bytes);
+  }
+
+private:
+  CollectiveKind kind_;
+  Group ring_;
+  std::vector<Way> ways_;
+};
+
+// What devices that hold the same reduce among themselves; or, where each `sharing` of them share states, reduce to
 // parts, add up over the groups, and gather.
-Seconds seconds_among(const Problem& problem, const StageCost& cost, const std::vector<DeviceId>& ranks,
-                      bool of_experts, std::size_t sharing) {
-  const Bytes gradients = of_experts ? cost.expert_gradients : cost.gradients;
-  if (cost.zero == Zero::none) {
-    return seconds_by(problem, CollectiveKind::all_reduce, ranks, gradients);
+class Reducers {
+public:
+  Reducers(const Problem& problem, const std::vector<DeviceId>& ranks, std::size_t sharing)
+      : parts_(static_cast<double>(sharing)), scatter_(problem, CollectiveKind::reduce_scatter, first(ranks, sharing)),
+        gather_(problem, CollectiveKind::all_gather, first(ranks, sharing)),
+        add_up_(problem, CollectiveKind::all_reduce, every(ranks, sharing)) {}
+
+  Seconds reduce(Bytes gradients) const { return scatter_.of(gradients) + add_up_.of(gradients / parts_); }
+  Seconds gather(Bytes weights) const { return gather_.of(weights); }
+
+private:
+  static std::vector<DeviceId> first(const std::vector<DeviceId>& ranks, std::size_t count) {
+    return {ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(count, ranks.size()))};
   }
-  const std::vector<DeviceId> group(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(sharing));
-  Seconds sum;
-  if (!problem.training.sharding.gathers_units()) {
-    sum += seconds_by(problem, CollectiveKind::all_gather, group, gathered_after_step(cost, of_experts));
-  }
-  if (!cost.shares_units()) {
-    std::vector<DeviceId> places; // the same of every group
-    for (std::size_t at = 0; at < ranks.size(); at += sharing) {
+  static std::vector<DeviceId> every(const std::vector<DeviceId>& ranks, std::size_t step) {
+    std::vector<DeviceId> places;
+    for (std::size_t at = 0; at < ranks.size(); at += step) {
       places.push_back(ranks[at]);
     }
-    sum += seconds_by(problem, CollectiveKind::reduce_scatter, group, gradients) +
-           seconds_by(problem, CollectiveKind::all_reduce, places, gradients / static_cast<double>(sharing));
+    return places;
   }
-  return sum;
+
+  double parts_;
+  Exchange scatter_, gather_, add_up_;
+};
+
+// The devices of a rank of a stage: those of all replicas, and those that have the same experts.
+class RankReducers {
+public:
+  RankReducers(const Problem& problem, const Stage& stage, const StageCost& cost, std::size_t rank)
+      : sharding_(problem.training.sharding), cost_(cost) {
+    const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+    const auto apart = static_cast<std::size_t>(cost.axes.expert_replicas());
+    const std::size_t sharing = cost.zero == Zero::none ? 1 : static_cast<std::size_t>(cost.sharing);
+    const auto every = [&](std::size_t first, std::size_t step) {
+      std::vector<DeviceId> ranks;
+      for (std::size_t i = first; i < stage.devices.size(); i += step) {
+        ranks.push_back(stage.devices[i]);
+      }
+      return ranks;
+    };
+    all_.emplace_back(problem, every(rank, degree), sharing);
+    for (std::size_t replica = 0; replica < apart && cost.expert_gradients.value > 0; ++replica) {
+      experts_.emplace_back(problem, every(replica * degree + rank, apart * degree),
+                            std::max<std::size_t>(1, sharing / apart));
+    }
+  }
+
+  /// Experts after all else.
+  Seconds reduce(Bytes gradients, Bytes of_experts) const {
+    Seconds slowest;
+    for (const Reducers& experts : experts_) {
+      slowest = std::max(slowest, experts.reduce(of_experts));
+    }
+    return all_.front().reduce(gradients) + slowest;
+  }
+
+  /// Behind the step.
+  Seconds gather() const {
+    Seconds slowest;
+    if (cost_.zero == Zero::none || sharding_.gathers_units()) {
+      return slowest;
+    }
+    for (const Reducers& experts : experts_) {
+      slowest = std::max(slowest, experts.gather(gathered_after_step(cost_, true)));
+    }
+    return all_.front().gather(gathered_after_step(cost_, false)) + slowest;
+  }
+
+private:
+  const Sharding& sharding_;
+  const StageCost& cost_;
+  std::vector<Reducers> all_, experts_;
+};
+
+// Bucket by bucket, one after the other, each from where the last backward has completed it: how long behind that
+// backward the last one ends.
+Seconds buckets_behind(const RankReducers& reducers, const StageCost& cost) {
+  const auto slowest =
+      std::max_element(cost.replicas.begin(), cost.replicas.end(),
+                       [](const ReplicaCost& one, const ReplicaCost& other) { return one.busy() < other.busy(); });
+  const TensorGroup* const group = cost.group_of(static_cast<std::size_t>(slowest - cost.replicas.begin()));
+  const std::vector<double> of_group = group != nullptr ? group->parts_of(cost.buckets) : std::vector<double>{};
+  Seconds made, reduced;
+  for (std::size_t k = 0; k < cost.buckets.size(); ++k) {
+    const GradientBucket& bucket = cost.buckets[k];
+    made += slowest->backward() * (group != nullptr ? of_group[k] : bucket.part);
+    reduced = std::max(reduced, made) + reducers.reduce(bucket.bytes, bucket.of_experts);
+  }
+  return reduced - made;
 }
 
-Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
-  const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
-  const auto replicas = static_cast<std::size_t>(cost.axes.expert_replicas());
-  const auto sharing = static_cast<std::size_t>(cost.sharing);
-  const auto every = [&](std::size_t first, std::size_t step) {
-    std::vector<DeviceId> ranks;
-    for (std::size_t i = first; i < stage.devices.size(); i += step) {
-      ranks.push_back(stage.devices[i]);
-    }
-    return ranks;
-  };
+enum class Buckets { apart, together };
+
+Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost, Buckets buckets) {
   Seconds slowest;
-  for (std::size_t rank = 0; rank < degree; ++rank) {
-    Seconds of_experts;
-    for (std::size_t replica = 0; replica < replicas && cost.expert_gradients.value > 0; ++replica) {
-      of_experts = std::max(of_experts, seconds_among(problem, cost, every(replica * degree + rank, replicas * degree),
-                                                      true, std::max<std::size_t>(1, sharing / replicas)));
+  for (int rank = 0; rank < stage.tensor_parallel && stage.replicas() > 1; ++rank) {
+    const RankReducers reducers(problem, stage, cost, static_cast<std::size_t>(rank));
+    Seconds reduction;
+    if (buckets == Buckets::apart && cost.buckets.size() > 1) {
+      reduction = buckets_behind(reducers, cost);
+    } else if (!cost.shares_units()) {
+      reduction = reducers.reduce(cost.gradients, cost.expert_gradients);
     }
-    slowest = std::max(slowest, seconds_among(problem, cost, every(rank, degree), false, sharing) + of_experts);
+    slowest = std::max(slowest, reduction + reducers.gather());
   }
   return slowest + (cost.units.empty() ? Seconds{0} : wait_for_units(problem, stage, cost));
+}
+
+} // namespace
+
+Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
+  return seconds_to_reduce(problem, stage, cost, Buckets::together);
 }
 
 Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cost) {
@@ -151,7 +255,7 @@ Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cos
     worst = std::max(worst, busy);
   }
   for (std::size_t n = 0; n + 1 < plan.stages.size(); ++n) {
-    worst = std::max(worst, 2 * slowest_transfer(problem, cost.stages[n], cost.stages[n + 1], cost.cut[n]));
+    worst = std::max(worst, 2 * transfer_after(problem, cost, n));
   }
   return worst;
 }
@@ -165,17 +269,19 @@ Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanC
   Seconds reduce;
   Seconds step;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    // Before the last gradients come a stage has time to run forward again, but for the last one.
+    const bool again_meanwhile = problem.training.recompute.rule.early && s + 1 < plan.stages.size();
     Seconds slowest;
     for (const ReplicaCost& replica : cost.stages[s].replicas) {
-      slowest = std::max(slowest, replica.busy());
+      slowest = std::max(slowest, replica.busy() - (again_meanwhile ? replica.recompute : Seconds{0}));
       const Seconds of_host = replica.host != nullptr ? replica.host->seconds() : Seconds{0};
       step = std::max(step, replica.norm + std::max(replica.optimizer, of_host));
     }
     total += slowest;
     if (s + 1 < plan.stages.size()) {
-      total += 2 * slowest_transfer(problem, cost.stages[s], cost.stages[s + 1], cost.cut[s]);
+      total += 2 * transfer_after(problem, cost, s);
     }
-    reduce = std::max(reduce, seconds_to_reduce(problem, plan.stages[s], cost.stages[s]));
+    reduce = std::max(reduce, seconds_to_reduce(problem, plan.stages[s], cost.stages[s], Buckets::apart));
   }
   return (problem.micro_batches - 1) * largest + total + reduce + step;
 }

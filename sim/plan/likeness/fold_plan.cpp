@@ -21,11 +21,20 @@ Fold first_of_each(const Plan& plan) {
   return fold;
 }
 
-bool is_folded(const Stage& stage, const StageCost& cost) {
+bool is_folded(const Stage& stage, const StageCost& cost, const Sharding& sharding) {
   const auto replicas = static_cast<int>(stage.replicas());
   const bool equal = std::all_of(stage.shares.begin(), stage.shares.end(),
                                  [&](double share) { return share == stage.shares.front(); });
-  return equal && (stage.turns == 1 || replicas > stage.turns) && (cost.zero == Zero::none || cost.sharing == replicas);
+  if (!equal || (stage.turns > 1 && replicas == stage.turns)) {
+    return false;
+  }
+  // Groups of unequal size, and such of replicas that take turns, are refused later.
+  if (cost.zero != Zero::none && sharding.secondary > 0 && cost.sharing % sharding.secondary != 0) {
+    return false;
+  }
+  const bool groups = cost.zero != Zero::none && cost.sharing != replicas;
+  return !groups || (stage.turns == 1 && replicas % cost.sharing == 0 &&
+                     cost.sharing % static_cast<int>(cost.axes.expert_replicas()) == 0);
 }
 
 // Whether equal replicas' transfers from one stage to another may want more of a link than it carries, so that they
@@ -204,17 +213,14 @@ std::optional<PlanCost> fold_plan(const FoldRequest& request) {
   const bool replicated = std::any_of(plan.stages.begin(), plan.stages.end(), [](const Stage& stage) {
     return stage.replicas() > static_cast<std::size_t>(stage.turns);
   });
-  // Groups of some of the replicas are no groups of classes.
-  const Sharding& sharding = request.problem.training.sharding;
-  const bool apart = sharding.secondary > 0 || sharding.quantized_gradients;
   // The sum of the norm, which keeps the time that it takes alone, meets gradients on their way to hosts.
   const bool meet = request.clips_gradients && request.problem.training.offload.gradients;
-  if (!replicated || apart || meet || request.problem.training.all_reduce == &kHopByHop) {
+  if (!replicated || meet || request.problem.training.all_reduce == &kHopByHop) {
     return std::nullopt;
   }
   PlanCost cost = cost_plan(request.problem, plan, first_of_each(plan));
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    if (!is_folded(plan.stages[s], cost.stages[s])) {
+    if (!is_folded(plan.stages[s], cost.stages[s], request.problem.training.sharding)) {
       return std::nullopt;
     }
   }

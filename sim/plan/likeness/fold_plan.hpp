@@ -19,9 +19,9 @@ struct FoldRequest {
 /// class sees the same: the types, stages and ranks of devices, the bandwidths of links, who sends what to whom over
 /// which links, who reduces and gathers together, who shares tokens and experts (colour refinement). Nothing where no
 /// two replicas are alike, where equal replicas may drift apart on a link that they share (docs/decisions/0016), and
-/// for what is not folded: stages whose replicas have unequal shares or take micro-batches in turn, groups of replicas
-/// that hold the same (HSDP), clipped gradients that are left to hosts, and reductions hop by hop. Returns the costs of
-/// the replicas that are simulated, with the fold.
+/// for what is not folded: stages whose replicas have unequal shares or take micro-batches in turn, clipped gradients
+/// that are left to hosts, and reductions hop by hop. Returns the costs of the replicas that are simulated, with the
+/// fold.
 std::optional<PlanCost> fold_plan(const FoldRequest& request);
 
 } // namespace stagecraft

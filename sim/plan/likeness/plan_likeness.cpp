@@ -14,6 +14,7 @@
 #include "sim/collective/rank_map.hpp"
 #include "sim/plan/stage_cost/communicators.hpp"
 #include "sim/plan/stage_cost/groups/dispatch_traffic.hpp"
+#include "sim/plan/stage_cost/sharing_groups.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 namespace stagecraft {
@@ -28,7 +29,8 @@ std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const 
   std::vector<Bytes> buffers;
   for (const ShardUnit& unit : cost.shares_units() ? cost.units : std::vector<ShardUnit>{}) {
     buffers.push_back(gathers ? (experts ? unit.expert_weights : unit.weights) * unit.gathered.of(experts)
-                              : (experts ? unit.expert_gradients : unit.gradients));
+                              : (experts ? unit.expert_gradients : unit.gradients) *
+                                    (kind == CollectiveKind::all_to_all ? unit.reduced : 1));
   }
   if (gathers && !sharding.gathers_units()) {
     buffers.push_back(gathered_after_step(cost, experts));
@@ -65,7 +67,7 @@ public:
   }
 
 private:
-  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm, kHost, kTeam, kExperts };
+  enum Start : Colour { kCell = 11, kFlow, kReduction, kNorm, kHost, kTeam, kExperts, kSecondCopy, kHop };
 
   void number_devices() {
     number_.assign(problem_.platform.devices.size(), -1);
@@ -293,47 +295,77 @@ private:
     return numbers;
   }
 
-  // What the devices of one rank reduce and gather over all replicas, and over those with the same experts.
+  // What the devices of one rank reduce and gather, of all else and of experts.
   void reduce() {
-    const bool shares = problem_.training.sharding.on();
-    std::vector<CollectiveKind> kinds = {CollectiveKind::all_reduce};
-    if (shares) {
-      kinds = {CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
-    }
     for (std::size_t s = 0; s < plan_.stages.size(); ++s) {
       const Stage& stage = plan_.stages[s];
       for (int rank = 0; rank < stage.tensor_parallel && stage.replicas() > 1; ++rank) {
-        std::vector<DeviceId> members;
-        for (std::size_t i = rank; i < stage.devices.size(); i += stage.tensor_parallel) {
-          members.push_back(stage.devices[i]);
-        }
-        for (const CollectiveKind kind : kinds) {
-          const Colour colour = mixed(mixed(kReduction, static_cast<Colour>(s)), static_cast<Colour>(rank));
-          add_collectives(mixed(colour, static_cast<Colour>(kind)), kind, members,
-                          buffers_of(cost_.stages[s], kind, problem_.training.sharding, Whose::dense));
-          reduce_experts(s, rank, mixed(mixed(kExperts, colour), static_cast<Colour>(kind)), kind);
+        for (const Whose whose : {Whose::dense, Whose::experts}) {
+          if (whose == Whose::dense || cost_.stages[s].expert_gradients.value > 0) {
+            reduce(s, rank, whose);
+          }
         }
       }
     }
   }
 
-  void reduce_experts(std::size_t s, int rank, Colour colour, CollectiveKind kind) {
+  // Over the replicas that hold the same; where they share it, to the part of each, which is then added up over the
+  // groups that share.
+  void reduce(std::size_t s, int rank, Whose whose) {
     const StageCost& cost = cost_.stages[s];
-    if (cost.expert_gradients.value == 0) {
-      return;
-    }
-    for (const std::vector<std::size_t>& group : expert_groups(cost, static_cast<std::size_t>(rank))) {
-      if (group.size() > 1) {
-        add_collectives(colour, kind, devices_at(plan_.stages[s], group),
-                        buffers_of(cost, kind, problem_.training.sharding, Whose::experts));
+    const Colour place = mixed(mixed(kReduction, static_cast<Colour>(s)), static_cast<Colour>(rank));
+    const Colour colour = whose == Whose::dense ? place : mixed(kExperts, place);
+    const bool shares = cost.zero != Zero::none;
+    for (const SharingGroups& groups : sharing_groups(cost, static_cast<std::size_t>(rank), whose == Whose::experts)) {
+      for (const std::vector<std::size_t>& group : shares ? groups : SharingGroups{}) {
+        share(s, colour, group, whose);
+      }
+      for (const std::vector<std::size_t>& same : shares ? places_of(groups) : groups) {
+        add_reduction(s, colour, CollectiveKind::all_reduce, same, whose, shares ? groups.front().size() : 1);
       }
     }
+  }
+
+  // What a group that shares reduces and gathers; second copies among each few, gradients of 4 bits in two hops.
+  void share(std::size_t s, Colour colour, const std::vector<std::size_t>& group, Whose whose) {
+    const Sharding& sharding = problem_.training.sharding;
+    add_reduction(s, colour, CollectiveKind::all_gather, group, whose, 1);
+    if (sharding.secondary > 0) {
+      for (const std::vector<std::size_t>& copy : second_copies(group, sharding.secondary)) {
+        add_reduction(s, mixed(kSecondCopy, colour), CollectiveKind::all_gather, copy, whose, 1);
+      }
+    }
+    if (!sharding.quantized_gradients) {
+      add_reduction(s, colour, CollectiveKind::reduce_scatter, group, whose, 1);
+      return;
+    }
+    const HopGroups hops = hop_groups(problem_.platform, cost_.stages[s], group);
+    for (const std::vector<std::size_t>& inside : hops.inside) {
+      add_reduction(s, mixed(kHop, colour), CollectiveKind::all_to_all, inside, whose, 1);
+    }
+    for (const std::vector<std::size_t>& between : hops.between) {
+      add_reduction(s, colour, CollectiveKind::all_to_all, between, whose, hops.between.size());
+    }
+  }
+
+  void add_reduction(std::size_t s, Colour colour, CollectiveKind kind, const std::vector<std::size_t>& places,
+                     Whose whose, std::size_t parts) {
+    if (places.size() < 2) {
+      return;
+    }
+    std::vector<Bytes> buffers = buffers_of(cost_.stages[s], kind, problem_.training.sharding, whose);
+    for (Bytes& buffer : buffers) {
+      buffer = buffer / static_cast<double>(parts);
+    }
+    add_collectives(mixed(colour, static_cast<Colour>(kind)), kind, devices_at(plan_.stages[s], places), buffers);
   }
 
   // The flows of all ways that are the fastest for one of the buffers.
   void add_collectives(Colour colour, CollectiveKind kind, const std::vector<DeviceId>& members,
                        const std::vector<Bytes>& buffers) {
-    const std::vector<Way> ways = ways_of(kind, members, problem_.router, problem_.training.all_reduce->name);
+    const bool by_name = kind != CollectiveKind::all_to_all; // names are of algorithms that reduce
+    const std::vector<Way> ways = ways_of(kind, members, problem_.router,
+                                          by_name ? problem_.training.all_reduce->name : kAllReduces.front().name);
     std::set<const Way*> used;
     for (const Bytes bytes : buffers) {
       used.insert(&fastest_of(ways, bytes));

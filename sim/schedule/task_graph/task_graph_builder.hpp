@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/collective/algorithm.hpp"
+#include "sim/plan/stage_cost/sharing_groups.hpp"
 #include "sim/schedule/pace.hpp"
 #include "sim/schedule/task_graph/expand_exchanges.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
@@ -177,10 +178,8 @@ private:
   TaskId complete(const ReplicaTasks& replica) const;
   // Parameters of all layers but experts', or of these.
   enum class Whose { dense, experts };
-  // Replicas of a rank that hold the same parameters, [group]: those that share them.
-  using Alike = std::vector<std::vector<std::size_t>>;
-  bool shares_in_groups(int stage) const;
-  std::vector<Alike> groups_that_share(int stage, int rank, Whose whose) const;
+  // Replicas of a rank that hold the same parameters, by groups that share them; those that are simulated.
+  std::vector<FoldedSharing> groups_that_share(int stage, int rank, Whose whose) const;
   TaskId reduce_gradients(int stage, int rank, int steps);
   void gather_parameters(int stage, int rank);
   void gather_in_groups(int stage, int rank);
@@ -202,7 +201,7 @@ private:
                                      const GradientBucket& bytes, const std::vector<TaskId>& made, int steps);
   Reduction reduce_in_groups(int stage, int rank, const GradientBucket& bytes, const std::vector<TaskId>& made,
                              int steps);
-  TaskId add_up_alike(int stage, const Alike& alike, Bytes bytes, TaskId made, int steps);
+  TaskId add_up_alike(int stage, const FoldedSharing& alike, Bytes bytes, TaskId made, int steps);
   std::vector<FoldedGroup> folded_expert_groups(int stage, int rank) const;
   Reducers reducers_among(int stage, const FoldedGroup& group, TaskKind kind) const;
   Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps,
@@ -234,15 +233,16 @@ private:
   void gather_units(int stage, const FoldedGroup& all, Whose whose, const std::vector<char>& gathers, bool again);
   void use_gathered(int stage, const ReplicaTasks& replica, std::int32_t at, TaskId gathered);
   void gather_for(int stage, const FoldedGroup& all, Whose whose);
-  std::vector<Reduction> reduce_in_two_hops(int stage, const std::vector<std::size_t>& all,
-                                            const std::vector<std::int32_t>& steps, const std::vector<char>& reduces,
-                                            Whose whose);
+  std::vector<FoldedGroup> folded_in(int stage, std::vector<std::vector<std::size_t>> parts,
+                                     const FoldedGroup& of) const;
+  std::vector<Reduction> reduce_in_two_hops(int stage, const FoldedGroup& all, const std::vector<std::int32_t>& steps,
+                                            const std::vector<char>& reduces, Whose whose);
   std::vector<Reduction> reduce_units(int stage, const FoldedGroup& all, Whose whose, TaskKind kind);
   std::vector<Reduction> share_among(int stage, int rank, const FoldedGroup& group, Whose whose, bool leaves);
   void share_experts(int stage, int rank);
-  void share_in_groups(int stage, int rank, const Alike& alike, Whose whose);
-  void add_up_groups(int stage, int rank, const Alike& alike, const std::vector<std::vector<Reduction>>& of_groups,
-                     Whose whose);
+  void share_in_groups(int stage, int rank, const FoldedSharing& alike, Whose whose);
+  void add_up_groups(int stage, int rank, const FoldedSharing& alike,
+                     const std::vector<std::vector<Reduction>>& of_groups, Whose whose);
   void share_units();
   void share_stage(int stage);
   void queue_up(int stage, TaskKind kind, const std::vector<std::size_t>& members, std::size_t step, Reduction made);
@@ -286,9 +286,9 @@ private:
   std::vector<std::vector<std::vector<std::int32_t>>> unit_steps_; // [stage][replica]: places in graph_.program
   std::map<std::pair<int, int>, TaskId> reduced_by_unit_;          // stage, rank -> the join of all reductions
   // What a device takes part in of one kind, with the place in its program that it belongs to. Where all collectives
-  // are those of one group, its first device stands for the others.
+  // of a kind are those of one group, its first device stands for the others.
   std::map<std::pair<int, TaskKind>, std::vector<std::pair<std::int32_t, Reduction>>> queues_;
-  bool experts_apart_ = false; // groups that share experts have collectives of their own
+  bool groups_cross_ = false; // experts, or second copies, have collectives of groups of their own
   static constexpr std::int32_t kLastPlace = std::numeric_limits<std::int32_t>::max(); // behind the program
   std::vector<std::pair<std::int32_t, TaskId>> insertions_;    // (place in graph_.program, task that stands before it)
   std::map<std::pair<int, TaskKind>, std::int32_t> copy_legs_; // of devices: their legs among graph_.legs

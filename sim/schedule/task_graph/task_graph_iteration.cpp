@@ -197,46 +197,26 @@ TaskGraphBuilder::Reduction TaskGraphBuilder::reduce_dense_and_experts(int stage
   return {all.begin, end};
 }
 
-// Whether several groups of a stage's replicas share, each for itself (HSDP).
-bool TaskGraphBuilder::shares_in_groups(int stage) const {
+std::vector<FoldedSharing> TaskGraphBuilder::groups_that_share(int stage, int rank, Whose whose) const {
   const StageCost& cost = cost_.stages[stage];
-  return request_.sharding.on() &&
-         cost.size() / static_cast<std::size_t>(cost.tensor_parallel) != static_cast<std::size_t>(cost.sharing);
-}
-
-// All replicas of a rank hold the same, but for experts, of which those have the same ones that have the same place in
-// a group of ranks which share experts.
-std::vector<TaskGraphBuilder::Alike> TaskGraphBuilder::groups_that_share(int stage, int rank, Whose whose) const {
-  const StageCost& cost = cost_.stages[stage];
-  const auto degree = static_cast<std::size_t>(cost.tensor_parallel), sharing = static_cast<std::size_t>(cost.sharing);
-  const std::size_t apart =
-      whose == Whose::dense ? 1 : static_cast<std::size_t>(cost_.stages[stage].axes.expert_replicas());
-  std::vector<Alike> all(apart, Alike(cost.size() / degree / sharing));
-  for (std::size_t replica = 0; replica < cost.size() / degree; ++replica) {
-    all[replica % apart][replica / sharing].push_back(replica * degree + static_cast<std::size_t>(rank));
-  }
-  return all;
+  return fold_sharing(sharing_groups(cost, static_cast<std::size_t>(rank), whose == Whose::experts), fold_of(stage),
+                      static_cast<std::size_t>(cost.tensor_parallel));
 }
 
 // Reduces what replicas hold alike, in each group to the members' parts, and adds up each part over the groups. Returns
 // the join at the end.
-TaskId TaskGraphBuilder::add_up_alike(int stage, const Alike& alike, Bytes bytes, TaskId made, int steps) {
+TaskId TaskGraphBuilder::add_up_alike(int stage, const FoldedSharing& alike, Bytes bytes, TaskId made, int steps) {
   const TaskId end = add_join(TaskKind::reduce_scatter, steps);
   std::vector<TaskId> ends;
-  for (const std::vector<std::size_t>& group : alike) {
-    const bool alone = group.size() == 1;
+  for (const FoldedGroup& group : alike.groups) {
     ends.push_back(
-        alone
+        alike.parts == 1
             ? made
-            : add_reduction(stage, reducers_among(stage, {group}, TaskKind::reduce_scatter), bytes, {made}, steps).end);
+            : add_reduction(stage, reducers_among(stage, group, TaskKind::reduce_scatter), bytes, {made}, steps).end);
   }
-  const auto parts = static_cast<double>(alike.front().size());
-  for (std::size_t place = 0; place < alike.front().size(); ++place) {
-    std::vector<std::size_t> members;
-    for (const std::vector<std::size_t>& group : alike) {
-      members.push_back(group[place]);
-    }
-    const Reducers reducers = reducers_among(stage, {std::move(members)}, TaskKind::all_reduce);
+  const auto parts = static_cast<double>(alike.parts);
+  for (const FoldedGroup& place : alike.places) {
+    const Reducers reducers = reducers_among(stage, place, TaskKind::all_reduce);
     edge_runs_.push_back({add_reduction(stage, reducers, bytes / parts, ends, steps).end, end, steps});
   }
   return end;
@@ -255,7 +235,7 @@ TaskGraphBuilder::Reduction TaskGraphBuilder::reduce_in_groups(int stage, int ra
     return {begin, dense};
   }
   const TaskId end = add_join(TaskKind::reduce_scatter, steps);
-  for (const Alike& alike : groups_that_share(stage, rank, Whose::experts)) {
+  for (const FoldedSharing& alike : groups_that_share(stage, rank, Whose::experts)) {
     edge_runs_.push_back({add_up_alike(stage, alike, bytes.of_experts, dense, steps), end, steps});
   }
   return {begin, end};
@@ -272,8 +252,8 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
   const Reducers reducers = reducers_of(stage, rank, kind);
   const std::vector<Reducers> experts = reducers_of_experts(stage, rank, kind);
   const auto reduce = [&](const GradientBucket& bytes, const std::vector<TaskId>& made, int times) {
-    return shares_in_groups(stage) ? reduce_in_groups(stage, rank, bytes, made, times)
-                                   : reduce_dense_and_experts(stage, reducers, experts, bytes, made, times);
+    return shares_in_groups(cost) ? reduce_in_groups(stage, rank, bytes, made, times)
+                                  : reduce_dense_and_experts(stage, reducers, experts, bytes, made, times);
   };
   const std::size_t parts = reducers.replicas.front()->parts.size();
   if (parts == 0) {
@@ -308,7 +288,7 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
 // Gathers what each replica's step made of its part of the parameters. The first forward of each replica in the next
 // iteration waits for it.
 void TaskGraphBuilder::gather_parameters(int stage, int rank) {
-  if (shares_in_groups(stage)) {
+  if (shares_in_groups(cost_.stages[stage])) {
     gather_in_groups(stage, rank);
     return;
   }
@@ -329,7 +309,7 @@ void TaskGraphBuilder::gather_parameters(int stage, int rank) {
 // The same where each group gathers for itself: all else, then experts.
 void TaskGraphBuilder::gather_in_groups(int stage, int rank) {
   const StageCost& cost = cost_.stages[stage];
-  std::vector<TaskId> ready(cost.size(), kNone);
+  std::vector<TaskId> ready(replicas_[stage].size(), kNone);
   for (auto device = static_cast<std::size_t>(rank); device < ready.size(); device += cost.tensor_parallel) {
     ready[device] = replicas_[stage][device].stepped();
   }
@@ -338,17 +318,18 @@ void TaskGraphBuilder::gather_in_groups(int stage, int rank) {
     if (bytes.value == 0) {
       continue;
     }
-    for (const Alike& alike : groups_that_share(stage, rank, whose)) {
-      for (const std::vector<std::size_t>& group : alike) {
-        if (group.size() == 1) {
+    for (const FoldedSharing& alike : groups_that_share(stage, rank, whose)) {
+      for (const FoldedGroup& group : alike.groups) {
+        if (alike.parts == 1) {
           continue;
         }
+        const std::vector<std::size_t> members = simulated_among(stage, group.members);
         std::vector<TaskId> made;
-        std::transform(group.begin(), group.end(), std::back_inserter(made),
+        std::transform(members.begin(), members.end(), std::back_inserter(made),
                        [&](auto device) { return ready[device]; });
         const Reduction gathered =
-            add_reduction(stage, reducers_among(stage, {group}, TaskKind::all_gather), bytes, made, 1);
-        for (const std::size_t device : group) {
+            add_reduction(stage, reducers_among(stage, group, TaskKind::all_gather), bytes, made, 1);
+        for (const std::size_t device : members) {
           ready[device] = gathered.end;
         }
       }

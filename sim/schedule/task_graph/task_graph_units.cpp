@@ -306,7 +306,7 @@ void TaskGraphBuilder::gather_for(int stage, const FoldedGroup& all, Whose whose
   const std::vector<UnitStep> what = unit_steps(steps);
   std::vector<char> gathers = steps_that_gather(request_.sharding.reshard, what);
   leave_out_empty(stage, TaskKind::all_gather, whose, steps, gathers);
-  const auto secondary = static_cast<std::size_t>(request_.sharding.secondary);
+  const int secondary = request_.sharding.secondary;
   if (secondary == 0) {
     gather_units(stage, all, whose, gathers, false);
     return;
@@ -316,25 +316,31 @@ void TaskGraphBuilder::gather_for(int stage, const FoldedGroup& all, Whose whose
     (what[n].pass == UnitPass::forward ? again : first)[n] = 0;
   }
   gather_units(stage, all, whose, first, false);
-  for (std::size_t begin = 0; begin < all.members.size(); begin += secondary) {
-    const auto from = all.members.begin() + static_cast<std::ptrdiff_t>(begin);
-    gather_units(stage, {{from, from + static_cast<std::ptrdiff_t>(secondary)}}, whose, again, true);
+  for (const FoldedGroup& copy : folded_in(stage, second_copies(all.members, secondary), all)) {
+    gather_units(stage, copy, whose, again, true);
   }
+}
+
+// Of parts of a group, of which so many are alike, those that are simulated.
+std::vector<FoldedGroup> TaskGraphBuilder::folded_in(int stage, std::vector<std::vector<std::size_t>> parts,
+                                                     const FoldedGroup& of) const {
+  std::vector<FoldedGroup> folded =
+      fold_groups(std::move(parts), fold_of(stage), static_cast<std::size_t>(cost_.stages[stage].tensor_parallel));
+  for (FoldedGroup& part : folded) {
+    part.count *= of.count;
+  }
+  return folded;
 }
 
 // Two all-to-alls in place of a reduction: inside nodes, then between devices of nodes that have the same place there
 // (Wang et al. 2023, 3.3). A group inside one node, or of one device in each, has one of the two.
-std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_in_two_hops(int stage,
-                                                                              const std::vector<std::size_t>& all,
+std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_in_two_hops(int stage, const FoldedGroup& all,
                                                                               const std::vector<std::int32_t>& steps,
                                                                               const std::vector<char>& reduces,
                                                                               Whose whose) {
-  std::map<int, std::vector<std::size_t>> inside; // by node
-  for (const std::size_t member : all) {
-    inside[request_.router.platform().devices[cost_.stages[stage].device(member)].node].push_back(member);
-  }
-  const std::size_t places = inside.begin()->second.size();
-  const bool two = places > 1 && inside.size() > 1;
+  HopGroups hops = hop_groups(request_.router.platform(), cost_.stages[stage], all.members);
+  const std::size_t places = hops.between.size(), nodes = hops.inside.size();
+  const bool two = places > 1 && nodes > 1;
   std::vector<Reduction> made(steps.size(), {kNone, kNone});
   std::vector<TaskId> met(steps.size(), kNone); // between the hops
   for (std::size_t n = 0; n < steps.size(); ++n) {
@@ -346,8 +352,8 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_in_two_hops(in
       }
     }
   }
-  const auto add_hop = [&](const std::vector<std::size_t>& group, double part, KernelTime kernels, bool first) {
-    const Reducers reducers = reducers_among(stage, {group}, TaskKind::all_to_all);
+  const auto add_hop = [&](const FoldedGroup& group, double part, KernelTime kernels, bool first) {
+    const Reducers reducers = reducers_among(stage, group, TaskKind::all_to_all);
     const std::vector<Reduction> hop = add_unit_collectives(stage, reducers, steps, reduces, part, whose, kernels);
     for (std::size_t n = 0; n < steps.size(); ++n) {
       if (reduces[n] != 0) {
@@ -358,17 +364,16 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_in_two_hops(in
   };
   const KernelTime outer = [](const UnitKernels& of) { return of.between + of.after_reduce; };
   const KernelTime only = [](const UnitKernels& of) { return of.before_reduce + of.between + of.after_reduce; };
-  for (const auto& [node, group] : inside) {
-    if (places > 1) {
-      add_hop(group, 1, two ? KernelTime{[](const UnitKernels& of) { return of.before_reduce; }} : only, true);
+  const KernelTime inner = [](const UnitKernels& of) { return of.before_reduce; };
+  if (places > 1) {
+    for (const FoldedGroup& group : folded_in(stage, std::move(hops.inside), all)) {
+      add_hop(group, 1, two ? inner : only, true);
     }
   }
-  for (std::size_t place = 0; place < places && inside.size() > 1; ++place) {
-    std::vector<std::size_t> group;
-    for (const auto& [node, members] : inside) {
-      group.push_back(members[place]);
+  if (nodes > 1) {
+    for (const FoldedGroup& group : folded_in(stage, std::move(hops.between), all)) {
+      add_hop(group, 1 / static_cast<double>(places), two ? outer : only, !two);
     }
-    add_hop(group, 1 / static_cast<double>(places), two ? outer : only, !two);
   }
   return made;
 }
@@ -382,7 +387,7 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stag
   std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
   leave_out_empty(stage, reducers.kind, whose, steps, reduces);
   std::vector<Reduction> made = request_.sharding.quantized_gradients
-                                    ? reduce_in_two_hops(stage, all.members, steps, reduces, whose)
+                                    ? reduce_in_two_hops(stage, all, steps, reduces, whose)
                                     : add_unit_collectives(stage, reducers, steps, reduces, 1, whose);
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (reduces[n] == 0) {
@@ -414,19 +419,16 @@ template <class Reductions> std::vector<TaskId> ends_of(const Reductions& reduct
 } // namespace
 
 // Where several groups hold the same (HSDP), each part is then added up over them.
-void TaskGraphBuilder::add_up_groups(int stage, int rank, const Alike& alike,
+void TaskGraphBuilder::add_up_groups(int stage, int rank, const FoldedSharing& alike,
                                      const std::vector<std::vector<Reduction>>& of_groups, Whose whose) {
   std::vector<char> reduces; // the same steps for all groups
   for (const Reduction& reduction : of_groups.front()) {
     reduces.push_back(reduction.end != kNone ? 1 : 0);
   }
-  const double part = 1 / static_cast<double>(alike.front().size());
-  for (std::size_t place = 0; place < alike.front().size(); ++place) {
-    std::vector<std::size_t> members;
-    for (const std::vector<std::size_t>& group : alike) {
-      members.push_back(group[place]);
-    }
-    const Reducers reducers = reducers_among(stage, {members}, TaskKind::all_reduce);
+  const double part = 1 / static_cast<double>(alike.parts);
+  for (const FoldedGroup& place : alike.places) {
+    const std::vector<std::size_t> members = simulated_among(stage, place.members);
+    const Reducers reducers = reducers_among(stage, place, TaskKind::all_reduce);
     const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
     const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, part, whose);
     for (std::size_t n = 0; n < steps.size(); ++n) {
@@ -447,21 +449,21 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const Alike& alike,
 
 // Several groups of replicas that hold the same each share it; or each replica holds all of it, where a group has one
 // (experts of which it has but one copy).
-void TaskGraphBuilder::share_in_groups(int stage, int rank, const Alike& alike, Whose whose) {
-  if (alike.front().size() > 1) {
+void TaskGraphBuilder::share_in_groups(int stage, int rank, const FoldedSharing& alike, Whose whose) {
+  if (alike.parts > 1) {
     std::vector<std::vector<Reduction>> of_groups;
-    for (const std::vector<std::size_t>& group : alike) {
-      of_groups.push_back(share_among(stage, rank, {group}, whose, false));
+    for (const FoldedGroup& group : alike.groups) {
+      of_groups.push_back(share_among(stage, rank, group, whose, false));
     }
     add_up_groups(stage, rank, alike, of_groups, whose);
     return;
   }
-  std::vector<std::size_t> members;
-  for (const std::vector<std::size_t>& group : alike) {
-    members.push_back(group.front());
-    run_alone(stage, group.front(), whose, false);
+  const FoldedGroup& all = alike.places.front();
+  const std::vector<std::size_t> members = simulated_among(stage, all.members);
+  for (const std::size_t member : members) {
+    run_alone(stage, member, whose, false);
   }
-  const std::vector<Reduction> made = reduce_units(stage, {members}, whose, TaskKind::all_reduce);
+  const std::vector<Reduction> made = reduce_units(stage, all, whose, TaskKind::all_reduce);
   for (const Reduction& one : made) {
     if (one.end != kNone) {
       edge_runs_.push_back({one.end, reduced_by_unit_.at({stage, rank}), 1});
@@ -507,8 +509,9 @@ void TaskGraphBuilder::share_experts(int stage, int rank) {
 // Adds the collectives of all stages' units.
 void TaskGraphBuilder::share_units() {
   list_unit_steps();
-  experts_apart_ = std::any_of(cost_.stages.begin(), cost_.stages.end(),
-                               [](const StageCost& cost) { return cost.expert_gradients.value > 0; });
+  groups_cross_ = request_.sharding.secondary > 0 ||
+                  std::any_of(cost_.stages.begin(), cost_.stages.end(),
+                              [](const StageCost& cost) { return cost.expert_gradients.value > 0; });
   for (int s = 0; s < stages(); ++s) {
     if (cost_.stages[s].shares_units()) {
       share_stage(s);
@@ -519,14 +522,14 @@ void TaskGraphBuilder::share_units() {
 void TaskGraphBuilder::share_stage(int stage) {
   const StageCost& cost = cost_.stages[stage];
   for (int rank = 0; rank < cost.tensor_parallel; ++rank) {
-    if (!shares_in_groups(stage)) {
-      share_among(stage, rank, {groups_that_share(stage, rank, Whose::dense).front().front()}, Whose::dense, true);
+    if (!shares_in_groups(cost)) {
+      share_among(stage, rank, groups_that_share(stage, rank, Whose::dense).front().groups.front(), Whose::dense, true);
       share_experts(stage, rank);
       continue;
     }
     share_in_groups(stage, rank, groups_that_share(stage, rank, Whose::dense).front(), Whose::dense);
     if (cost.expert_gradients.value > 0) {
-      for (const Alike& alike : groups_that_share(stage, rank, Whose::experts)) {
+      for (const FoldedSharing& alike : groups_that_share(stage, rank, Whose::experts)) {
         share_in_groups(stage, rank, alike, Whose::experts);
       }
     }
@@ -534,10 +537,11 @@ void TaskGraphBuilder::share_stage(int stage) {
 }
 
 // A device does one collective of a kind at a time, as frameworks issue them to one stream: what its experts' group
-// exchanges comes behind what all replicas do for the same step.
+// exchanges comes behind what all replicas do for the same step, what gathers from a second copy behind the first
+// gathers.
 void TaskGraphBuilder::queue_up(int stage, TaskKind kind, const std::vector<std::size_t>& members, std::size_t step,
                                 Reduction made) {
-  const std::size_t count = experts_apart_ ? members.size() : 1;
+  const std::size_t count = groups_cross_ ? members.size() : 1;
   for (std::size_t i = 0; i < count; ++i) {
     queues_[{replicas_[stage][members[i]].device, kind}].push_back({unit_steps_[stage][members[i]][step], made});
   }

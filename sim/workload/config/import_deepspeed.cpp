@@ -303,6 +303,13 @@ private:
     if (const int size = zero.integer("zero_hpz_partition_size", 1, kMostConfigDegree, 1); size > 1) {
       set("parallel.hpz_partition_size", std::to_string(size), zero.where("zero_hpz_partition_size"));
     }
+    // Groups that share states, and hold the same as others (MiCS); of one replica they would share nothing.
+    if (const int size = zero.integer("mics_shard_size", -1, kMostConfigDegree, -1); size == -1 || size > 1) {
+      taken_.insert("mics_shard_size");
+      if (size > 1) {
+        set("parallel.shard", std::to_string(size), zero.where("mics_shard_size"));
+      }
+    }
   }
 
   // The mapping under a dotted path; null where there is none.
