@@ -65,16 +65,23 @@ void MaxMinFlows::add(const MetFlow& met, double now) {
   free_.pop_back();
   Flow& flow = flows_[number];
   flow = {.number = met.number,
-          .leg = met.leg,
           .seen = search_ - 1,
           .left = static_cast<double>(whole_parts(met.bytes, scale_)),
           .since = now,
-          .most = most_[met.leg]};
-  for (const Use& use : uses_of(flow)) {
+          .most = most_[met.leg],
+          .uses = uses_of_leg(met.leg)};
+  for (const Use& use : flow.uses) {
     links_[use.link].crossings.push_back({number, use.times});
+    cross(links_[use.link], use.times);
     mark_changed(use.link);
   }
   ++under_way_;
+}
+
+// So many crossings more of a link; sums of whole numbers, so the same in any order.
+void MaxMinFlows::cross(Link& link, double times) {
+  link.times += times;
+  link.full_at = link.bandwidth / link.times;
 }
 
 MaxMinFlows::Ended MaxMinFlows::take_ended() {
@@ -88,12 +95,13 @@ MaxMinFlows::Ended MaxMinFlows::take_ended() {
 }
 
 void MaxMinFlows::release(std::int32_t number) {
-  const std::span<const Use> uses = uses_of(flows_[number]);
+  const std::span<const Use> uses = flows_[number].uses;
   mark_changed(uses.front().link); // the others are changed with it
   for (const Use& use : uses) {
     Link& link = links_[use.link];
     link.crossings.erase(std::find_if(link.crossings.begin(), link.crossings.end(),
                                       [&](const Crossing& crossing) { return crossing.flow == number; }));
+    cross(link, -use.times);
     if (link.crossings.empty() && link.changed) {
       link.changed = false;
       changed_.erase(std::find(changed_.begin(), changed_.end(), use.link));
@@ -111,16 +119,21 @@ void MaxMinFlows::mark_changed(std::int32_t link) {
   }
 }
 
-// The other links of the flows on a link, theirs, and so on.
+// The other links of the flows on a link, theirs, and so on. Those that a flow has for itself lead nowhere.
 void MaxMinFlows::mark_sharers(std::int32_t link) {
   const std::vector<Crossing>& crossings = links_[link].crossings;
   for (auto crossing = crossings.rbegin(); crossing != crossings.rend(); ++crossing) {
     Flow& flow = flows_[crossing->flow];
-    for (const Use& use : uses_of(flow)) {
-      if (flow.seen == search_) {
-        break;
+    const Use* const end = flow.uses.data() + flow.uses.size();
+    for (const Use* use = flow.uses.data(); use != end && flow.seen != search_; ++use) {
+      Link& other = links_[use->link];
+      if (!other.changed) {
+        other.changed = true;
+        changed_.push_back(use->link);
+        if (other.crossings.size() != 1 || other.crossings.front().flow != crossing->flow) {
+          mark_sharers(use->link);
+        }
       }
-      mark_changed(use.link);
     }
     flow.seen = search_;
   }
@@ -128,29 +141,81 @@ void MaxMinFlows::mark_sharers(std::int32_t link) {
 
 double MaxMinFlows::until_next(double now) {
   if (!changed_.empty()) {
-    fill();
-    for (const std::int32_t link : changed_) {
-      const std::vector<Crossing>& crossings = links_[link].crossings;
-      for (auto crossing = crossings.rbegin(); crossing != crossings.rend(); ++crossing) {
-        if (!flows_[crossing->flow].listed) {
-          flows_[crossing->flow].listed = true;
-          listed_.push_back(crossing->flow);
-        }
-      }
-      links_[link].changed = false;
+    list_changed_flows();
+    if (!fill_at_once()) {
+      fill();
     }
     changed_.clear();
     ++search_;
-    for (const std::int32_t flow : listed_) {
+    for (const std::int32_t flow : shared_) {
       flows_[flow].listed = false;
       foretell(flow, now);
     }
-    listed_.clear();
+    shared_.clear();
   }
   return ends_.empty() ? -1 : ends_.front().time - now;
 }
 
+void MaxMinFlows::list_changed_flows() {
+  for (const std::int32_t number : changed_) {
+    Link& link = links_[number];
+    link.changed = false;
+    for (auto crossing = link.crossings.rbegin(); crossing != link.crossings.rend(); ++crossing) {
+      Flow& flow = flows_[crossing->flow];
+      if (!flow.listed) {
+        flow.listed = true;
+        flow.settled = false;
+        shared_.push_back(crossing->flow);
+      }
+    }
+  }
+}
+
+// Most often all flows cross one of the fullest links. Then all have the rate at which these are full or, if that is
+// less, that of the narrowest link on their ways, and nothing is left to be filled up.
+bool MaxMinFlows::fill_at_once() {
+  least_ = std::numeric_limits<double>::infinity();
+  for (const std::int32_t link : changed_) {
+    least_ = std::min(least_, links_[link].full_at);
+  }
+  if (settle_on_fullest() < shared_.size()) {
+    return false;
+  }
+  double narrowest = least_, widest = 0;
+  for (const std::int32_t number : shared_) {
+    narrowest = std::min(narrowest, flows_[number].most);
+    widest = std::max(widest, flows_[number].most);
+  }
+  const bool by_narrowest = narrowest < least_;
+  if (by_narrowest && !(std::abs(narrowest - widest) < kShares)) {
+    return false;
+  }
+  for (const std::int32_t number : shared_) {
+    flows_[number].rate = by_narrowest ? flows_[number].most : least_;
+  }
+  return true;
+}
+
+// The number of flows on the fullest links.
+std::size_t MaxMinFlows::settle_on_fullest() {
+  std::size_t settled = 0;
+  for (const std::int32_t link : changed_) {
+    if (links_[link].full_at == least_) {
+      for (const Crossing& crossing : links_[link].crossings) {
+        settled += flows_[crossing.flow].settled ? 0 : 1;
+        flows_[crossing.flow].settled = true;
+      }
+    }
+  }
+  return settled;
+}
+
 void MaxMinFlows::fill() {
+  for (const std::int32_t flow : shared_) {
+    flows_[flow].listed = false;
+    flows_[flow].settled = false;
+    flows_[flow].rate = 0;
+  }
   for (const std::int32_t link : changed_) {
     begin_filling(link);
   }
@@ -164,16 +229,9 @@ void MaxMinFlows::fill() {
 void MaxMinFlows::begin_filling(std::int32_t number) {
   Link& link = links_[number];
   link.room = link.bandwidth;
-  link.crossed = 0;
-  for (const Crossing& crossing : link.crossings) {
-    flows_[crossing.flow].rate = 0;
-    flows_[crossing.flow].settled = false;
-    link.crossed += crossing.times;
-  }
-  if (link.crossed > 0) {
-    link.place = static_cast<std::int32_t>(filling_.size());
-    filling_.push_back({link.room / link.crossed, number});
-  }
+  link.crossed = link.times;
+  link.place = static_cast<std::int32_t>(filling_.size());
+  filling_.push_back({link.full_at, number});
 }
 
 void MaxMinFlows::find_fullest() {
@@ -227,7 +285,7 @@ void MaxMinFlows::settle_listed() {
 
 void MaxMinFlows::settle(Flow& flow) {
   flow.settled = true;
-  for (const Use& use : uses_of(flow)) {
+  for (const Use& use : flow.uses) {
     Link& link = links_[use.link];
     subtract(link.room, use.times * flow.rate, link.bandwidth * kShares);
     subtract(link.crossed, use.times, kShares);

@@ -43,13 +43,14 @@ private:
     double times; // how often it is crossed
   };
   struct Flow {
-    std::int32_t number = 0, leg = 0;
-    std::uint32_t seen = 0;                 // in which search for what has changed
-    std::int32_t place = -1;                // in ends_
+    std::int32_t number = 0;
+    std::uint32_t seen = 0;  // in which search for what has changed
+    std::int32_t place = -1; // in ends_
+    bool over = false, settled = false, listed = false;
     double left = 0, since = 0, before = 0; // parts of a byte at a time, and their rate until the next look
     double rate = 0;                        // as filled up last
     double most = 0;                        // what the narrowest link carries
-    bool over = false, settled = false, listed = false;
+    std::span<const Use> uses;
   };
   struct Crossing {
     std::int32_t flow;
@@ -58,6 +59,8 @@ private:
   struct Link {
     double bandwidth = 0;
     std::vector<Crossing> crossings; // the oldest flow first
+    double times = 0;                // how often all of them cross it
+    double full_at = 0;              // the rate of each at which it is full
     double room = 0, crossed = 0;    // what settled flows leave, and how often others cross it
     std::int32_t place = -1;         // in filling_
     bool changed = false;
@@ -75,12 +78,16 @@ private:
     bool operator<(const End& other) const { return time != other.time ? time < other.time : order < other.order; }
   };
 
-  std::span<const Use> uses_of(const Flow& flow) const {
-    return {uses_.data() + use_begin_[flow.leg], uses_.data() + use_begin_[flow.leg + 1]};
+  std::span<const Use> uses_of_leg(std::int32_t leg) const {
+    return {uses_.data() + use_begin_[leg], uses_.data() + use_begin_[leg + 1]};
   }
   void find_ways(const TaskGraph& graph, const Platform& platform);
+  void cross(Link& link, double times);
   void mark_changed(std::int32_t link);
   void mark_sharers(std::int32_t link);
+  void list_changed_flows();
+  bool fill_at_once();
+  std::size_t settle_on_fullest();
   void fill();
   void begin_filling(std::int32_t link);
   void find_fullest();
@@ -114,10 +121,11 @@ private:
   int under_way_ = 0;
   std::uint32_t search_ = 1;
   std::vector<std::int32_t> changed_; // links
+  std::vector<std::int32_t> shared_;  // flows on these
   std::vector<Filling> filling_;
   std::vector<std::int32_t> fullest_; // places in filling_
   double least_ = 0;                  // the rate at which these are full
-  std::vector<std::int32_t> listed_;  // flows on these
+  std::vector<std::int32_t> listed_;  // flows on the fullest
 };
 
 } // namespace stagecraft

@@ -66,7 +66,7 @@ public:
     finish_[executed] = finish;
     const auto task = static_cast<TaskId>(executed % tasks_);
     const std::size_t base = executed - task;
-    if (has_ties_) {
+    if (is_tied(task)) {
       tie(base, task, start, finish);
     }
     pass_on<false>(base, task, finish);
@@ -171,6 +171,8 @@ private:
     }
   }
 
+  bool is_tied(TaskId task) const { return has_ties_ && graph_.tie_begin[task] != graph_.tie_begin[task + 1]; }
+
   // Kept out of the loops, which rarely need it, so that they keep their own variables in registers.
   [[gnu::noinline]] void tie(std::size_t base, TaskId task, double start, double finish) {
     for (const bool from_start : {true, false}) {
@@ -229,7 +231,7 @@ private:
           base += tasks_;
         }
         now = base + *at;
-        if (!plain && has_ties_) {
+        if (!plain && is_tied(task)) {
           tie(iteration, task, start, free);
         }
         pass_on<plain>(iteration, task, free);
@@ -292,7 +294,7 @@ private:
       }
       start_[now] = arrival;
       finish_[now] = time;
-      if (!plain && has_ties_) {
+      if (!plain && is_tied(task)) {
         tie(base, task, arrival, time);
       }
       const TaskId* const next = successors_ + successor_begin_[task];

@@ -107,7 +107,7 @@ void SharedFlows::mark_unordered(const TaskGraph& graph) {
 }
 
 void SharedFlows::push(double time, std::int32_t number, std::uint32_t serial, What what) {
-  events_.push_back({time, number, serial, what});
+  events_.push_back({time, serial, Event::rank_of(what, number)});
   std::push_heap(events_.begin(), events_.end(), std::greater<>());
 }
 
@@ -141,17 +141,17 @@ std::optional<ArrivedFlow> SharedFlows::step() {
   std::pop_heap(events_.begin(), events_.end(), std::greater<>());
   const Event event = events_.back();
   events_.pop_back();
-  if (event.what == What::begin_on_channel) {
-    Channel& channel = channels_[event.number];
+  if (event.what() == What::begin_on_channel) {
+    Channel& channel = channels_[event.number()];
     if (!channel.flows && channel.first < channel.sent.size() && channel.begin == event.time) {
       channel.flows = true;
       begin(new_flow(channel.sent[channel.first]), event.time);
     }
-  } else if (flows_[event.number].serial == event.serial) {
-    if (event.what == What::end) {
-      return end(event.number, event.time);
+  } else if (flows_[event.number()].serial == event.serial) {
+    if (event.what() == What::end) {
+      return end(event.number(), event.time);
     }
-    begin(event.number, event.time);
+    begin(event.number(), event.time);
   }
   return std::nullopt;
 }

@@ -95,13 +95,16 @@ private:
   }; // ends first, so that what follows does not meet them
   struct Event {
     double time;
-    std::int32_t number; // of a flow or a channel
     std::uint32_t serial;
-    What what;
+    std::uint32_t rank; // among those at one time: by what happens, then by the number of a flow or a channel
 
-    bool operator>(const Event& other) const {
-      return time != other.time ? time > other.time : what != other.what ? what > other.what : number > other.number;
+    static constexpr int kNumberBits = 30; // few of all flows are under way at once
+    static std::uint32_t rank_of(What what, std::int32_t number) {
+      return static_cast<std::uint32_t>(what) << kNumberBits | static_cast<std::uint32_t>(number);
     }
+    What what() const { return static_cast<What>(rank >> kNumberBits); }
+    std::int32_t number() const { return static_cast<std::int32_t>(rank & ((1U << kNumberBits) - 1)); }
+    bool operator>(const Event& other) const { return time != other.time ? time > other.time : rank > other.rank; }
   };
 
   void find_contended(const TaskGraph& graph, const Platform& platform);

@@ -76,13 +76,16 @@ private:
     for (std::size_t before = left + 1; left > 0 && left < before;) {
       before = left;
       for (int rank = 0; rank < ranks_; ++rank) {
+        if (!may_advance(orders[rank], rank)) {
+          continue;
+        }
         left -= advance(orders[rank], rank);
         if (free_[rank] + rest_of(rank) > enough) {
           return false;
         }
       }
       for (int rank = ranks_ - 2; rank > 0 && left > 0; --rank) {
-        left -= advance(orders[rank], rank);
+        left -= may_advance(orders[rank], rank) ? advance(orders[rank], rank) : 0;
       }
     }
     return left == 0;
@@ -94,6 +97,22 @@ private:
     const int weights = static_cast<int>(at_[rank]) - forwards - backwards;
     return (micro_batches_ - forwards) * figures.forward + (micro_batches_ - backwards) * figures.backward_input +
            (micro_batches_ - weights) * figures.backward_weight;
+  }
+
+  // Whether the input of a rank's next letter is there.
+  bool may_advance(const Letters& letters, int rank) const {
+    const std::size_t at = at_[rank];
+    if (at == letters.size()) {
+      return false;
+    }
+    switch (letters[at]) {
+    case TaskKind::forward:
+      return rank == 0 || forwards_[rank] < forwards_[rank - 1];
+    case TaskKind::backward:
+      return rank + 1 == ranks_ || backwards_[rank] < backwards_[rank + 1];
+    default:
+      return true;
+    }
   }
 
   // Runs a rank as far as its inputs allow; returns how many of its letters.

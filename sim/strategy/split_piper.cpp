@@ -3,12 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
 
 #include "sim/base/improves.hpp"
+#include "sim/base/wide_loops.hpp"
 #include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/plan/estimate/shares.hpp"
 #include "sim/strategy/dynamic_programming/piper_segments.hpp"
@@ -32,6 +34,15 @@ struct Solution {
   std::vector<Choice> choices;
   std::vector<int> in_flight; // s of each stage
 };
+
+// Whether the larger of `least` and what comes after is better than the best of any.
+STAGECRAFT_WIDE_LOOP bool any_better(double least, const double* after, const double* best, int count) {
+  std::int64_t any = 0;
+  for (int i = 0; i < count; ++i) {
+    any |= improves(std::max(least, after[i]), best[i]) ? 1 : 0;
+  }
+  return any != 0;
+}
 
 // dp[state][k][s]: the least max-load of the operators above a state, on at most k devices and with at most s in flight
 // at the first stage. States are closed under predecessors, so a stage comes before all that its upper state leaves
@@ -173,11 +184,15 @@ private:
       }
       const double* const afters = &best_[cell(one.upper, 0, s - one.step)];
       double* const bests = &best_[cell(one.lower, 0, s)];
+      const int ends = one.last + 1 - one.first;
+      if (!any_better(fastest * (1 - kTie), afters + (one.first - one.devices), bests + one.first, ends)) {
+        continue; // no improvement, whatever memory asks for
+      }
       for (int k = one.first; k <= one.last; ++k) {
         const double after = afters[k - one.devices];
         double& best = bests[k];
         if (!improves(std::max(fastest * (1 - kTie), after), best)) {
-          continue; // no improvement, whatever memory asks for
+          continue;
         }
         if (load < 0) {
           load = segment_.load(one.replicas, held);

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <deque>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "sim/base/system/interrupt.hpp"
@@ -70,7 +71,9 @@ struct Worker {
   pid_t process = -1;
   int tasks = -1, answers = -1; // this process's ends of the pipes
   std::deque<std::string> has;
-  std::string partial; // the answer received so far
+  std::uint64_t size = 0;   // of the answer under way
+  std::size_t received = 0; // of its length and its bytes
+  std::string answer;
 };
 
 constexpr std::size_t kTasksEach = 2;
@@ -206,37 +209,44 @@ private:
     }
     for (std::size_t i = 0; i < polled.size() && !ended_; ++i) {
       if (polled[i].revents != 0) {
-        read_answers(*owners[i]);
+        read_answer(*owners[i]);
       }
     }
   }
 
-  void read_answers(Worker& worker) {
-    std::array<char, 65536> buffer;
-    const ssize_t count = read(worker.answers, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) {
-      return;
-    }
-    if (count <= 0) {
-      died(worker);
-      return;
-    }
-    worker.partial.append(buffer.data(), static_cast<std::size_t>(count));
-    std::size_t at = 0;
-    for (std::uint64_t size = 0; worker.partial.size() - at >= sizeof size; at += sizeof size + size) {
-      std::memcpy(&size, worker.partial.data() + at, sizeof size);
-      if (worker.partial.size() - at - sizeof size < size) {
-        break;
-      }
-      const std::string task = std::move(worker.has.front());
-      worker.has.pop_front();
-      give(worker); // before the answer is handled, so that the worker never waits
-      if (!pool_.answered(task, worker.partial.substr(at + sizeof size, size))) {
-        ended_ = true;
+  // Reads on in the answer under way, in place: answers may be long.
+  void read_answer(Worker& worker) {
+    constexpr std::size_t kLength = sizeof worker.size;
+    if (worker.received < kLength) {
+      if (!read_on(worker, reinterpret_cast<char*>(&worker.size) + worker.received, kLength - worker.received) ||
+          worker.received < kLength) {
         return;
       }
+      worker.answer.resize(worker.size);
     }
-    worker.partial.erase(0, at);
+    const std::size_t here = worker.received - kLength;
+    if (here < worker.size && !read_on(worker, worker.answer.data() + here, worker.size - here)) {
+      return;
+    }
+    if (worker.received == kLength + worker.size) {
+      worker.received = 0;
+      const std::string task = std::move(worker.has.front());
+      worker.has.pop_front();
+      const std::string answer = std::exchange(worker.answer, {});
+      give(worker); // before the answer is handled, so that the worker never waits
+      ended_ = !pool_.answered(task, answer);
+    }
+  }
+
+  // False if nothing has come: try again, or the worker has died.
+  bool read_on(Worker& worker, char* into, std::size_t most) {
+    const ssize_t count = read(worker.answers, into, most);
+    if (count > 0) {
+      worker.received += static_cast<std::size_t>(count);
+    } else if (count == 0 || errno != EINTR) {
+      died(worker);
+    }
+    return count > 0;
   }
 
   void died(Worker& worker) {
@@ -246,7 +256,8 @@ private:
                                 : "its process ended with status " + std::to_string(WEXITSTATUS(status));
     std::deque<std::string> had;
     had.swap(worker.has);
-    worker.partial.clear();
+    worker.received = 0;
+    worker.answer.clear();
     if (had.empty()) {
       return;
     }

@@ -7,9 +7,29 @@
 #include <numeric>
 
 #include "sim/base/improves.hpp"
+#include "sim/base/wide_loops.hpp"
 
 namespace stagecraft {
 namespace {
+
+// Where sums that go on from `before` are better than those that are known: notes from which layer they go on, `first`.
+STAGECRAFT_WIDE_LOOP void note_better(double* __restrict from, const double* __restrict sum,
+                                      const double* __restrict seconds, std::size_t count, double before,
+                                      double first) {
+  for (std::size_t end = 0; end < count; ++end) {
+    const double was = from[end];
+    from[end] = improves(before + seconds[end], sum[end]) ? first : was;
+  }
+}
+
+// Takes those that are better.
+STAGECRAFT_WIDE_LOOP void take_better(double* __restrict sum, const double* __restrict seconds, std::size_t count,
+                                      double before) {
+  for (std::size_t end = 0; end < count; ++end) {
+    const double now = before + seconds[end], least = sum[end];
+    sum[end] = improves(now, least) ? now : least;
+  }
+}
 
 class Cutter {
 public:
@@ -137,16 +157,13 @@ private:
     }
   }
 
-  // Takes a part for all ends of some range that it improves; without branches, which could not be foreseen.
+  // Takes a part for all ends of some range that it improves.
   void take(int part, int first, int begin, int last, double before, const std::vector<double>& seconds) {
-    double* const sum = sum_.data() + (part + 1) * width_;
-    std::int32_t* const from = from_.data() + (part + 1) * width_;
-    for (int end = begin; end <= last; ++end) {
-      const double now = before + seconds[end];
-      const bool better = improves(now, sum[end]);
-      sum[end] = better ? now : sum[end];
-      from[end] = better ? first : from[end];
-    }
+    double* const sum = sum_.data() + (part + 1) * width_ + begin;
+    double* const from = from_.data() + (part + 1) * width_ + begin;
+    const auto count = static_cast<std::size_t>(std::max(0, last + 1 - begin));
+    note_better(from, sum, seconds.data() + begin, count, before, first);
+    take_better(sum, seconds.data() + begin, count, before);
   }
 
   std::optional<LatencyCuts> trace() {
@@ -184,9 +201,9 @@ private:
   std::size_t width_;
   std::vector<int> kind_;
   std::vector<std::vector<double>> seconds_; // [kind, first][last], filled when asked for
-  std::vector<double> transfer_, sum_;
-  std::vector<Fitting> fitting_; // [part, first]
-  std::vector<std::int32_t> from_;
+  std::vector<double> transfer_;
+  std::vector<double> sum_, from_; // [part, end]: least sum, and the part's first layer
+  std::vector<Fitting> fitting_;   // [part, first]
   LatencyCuts best_;
 };
 

@@ -27,7 +27,8 @@ PlanScore score_plan(const PlanRequest& request, const Plan& plan) {
     return score;
   }
   if (!request.evaluate) {
-    score.seconds = estimate_iteration(request.problem, plan, cost_plan(request.problem, plan)).value;
+    const auto known = kept_for<KnownStages>(request, [] { return KnownStages(); });
+    score.seconds = estimate_iteration(request.problem, plan, cost_plan(request.problem, plan, known.get())).value;
     return score;
   }
   const Evaluation measured = request.evaluate(plan);

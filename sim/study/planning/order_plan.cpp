@@ -138,9 +138,10 @@ ScheduleRequest schedule_request(StudyCosts& costs, const ScheduleRow& row, cons
   return request;
 }
 
-// A schedule by name, or the list schedule where its rules do not fit the plan's shape.
+// A schedule by name, or the list schedule where its rules do not fit the plan's shape. Of a search's plans,
+// `one_of_many`, each is asked about once.
 std::variant<Schedule, Infeasible> named_schedule(StudyCosts& costs, const ScheduleRow& row, const Problem& problem,
-                                                  const OrderedPlan& ordered) {
+                                                  const OrderedPlan& ordered, bool one_of_many) {
   const auto stages = static_cast<int>(ordered.plan.stages.size());
   const int wanted = chunks_of(row, costs.study().training.chunks);
   const bool fits = stages % wanted == 0 && is_pipeline(ordered.plan, wanted, row.stage_placement);
@@ -155,7 +156,8 @@ std::variant<Schedule, Infeasible> named_schedule(StudyCosts& costs, const Sched
   if (!row.timed && !row.in_turn) {
     return costs.schedules().find_or_make(row, stages / chunks, problem.micro_batches, chunks);
   }
-  return make_schedule(row, schedule_request(costs, row, problem, chunks, ordered));
+  const auto make = [&] { return make_schedule(row, schedule_request(costs, row, problem, chunks, ordered)); };
+  return one_of_many ? make() : costs.schedules().find_or_make(row, problem, ordered.plan.stages, make);
 }
 
 // Whether a schedule is made without the costs of the plan.
@@ -214,8 +216,9 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
                                                  const Plan& plan, Folding folding, KnownStages* known) {
   const bool first_costs = !follows_numbers(costs, scenario, plan);
   OrderedPlan ordered{plan, first_costs ? cost_plan(problem, plan, known) : PlanCost{}, {}, {}};
-  auto made = scenario.orders != nullptr ? check_orders(*scenario.orders, plan, scenario.micro_batches)
-                                         : named_schedule(costs, *scenario.schedule, problem, ordered);
+  auto made = scenario.orders != nullptr
+                  ? check_orders(*scenario.orders, plan, scenario.micro_batches)
+                  : named_schedule(costs, *scenario.schedule, problem, ordered, known != nullptr);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return *reason;
   }

@@ -10,6 +10,7 @@
 #include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/strategy/plan_in_groups.hpp"
 #include "sim/study/planning/evaluate.hpp"
+#include "sim/study/planning/least_replay.hpp"
 #include "sim/study/planning/make_graph.hpp"
 
 namespace stagecraft {
@@ -82,20 +83,45 @@ LeastPace least_pace(const Study& study, const Training& training, const Schedul
           .one_home_for_each = !row.bidirectional && !row.in_turn};
 }
 
-// What a replay under a scenario's schedule takes at least; nothing where the orders are given.
-std::function<double(const Plan&)> bound_under(StudyCosts& costs, const Scenario& scenario) {
-  if (scenario.schedule == nullptr) {
-    return nullptr;
-  }
-  return [&costs, scenario, pace = std::optional<LeastPace>()](const Plan& plan) mutable {
-    const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
-    if (!pace) {
-      pace = least_pace(costs.study(), problem.training, *scenario.schedule, static_cast<int>(plan.stages.size()),
-                        scenario.micro_batches);
+// What replays under a scenario's schedule take at least. Remembers what plans of so many stages have in common.
+class LeastUnder {
+public:
+  LeastUnder(StudyCosts& costs, const Scenario& scenario) : costs_(&costs), scenario_(scenario) {}
+
+  double operator()(const Plan& plan) {
+    const Problem& problem = costs_->problem(scenario_.micro_batches, scenario_.recompute);
+    const auto stages = static_cast<int>(plan.stages.size());
+    if (stages_ != stages) {
+      stages_ = stages;
+      pace_ = least_pace(costs_->study(), problem.training, *scenario_.schedule, stages, scenario_.micro_batches);
+      schedule_ = find_schedule();
     }
-    return least_iteration(problem, plan, *pace);
-  };
-}
+    const double least = least_iteration(problem, plan, pace_);
+    return schedule_ && is_pipeline(plan, chunks(), scenario_.schedule->stage_placement)
+               ? std::max(least, least_replay(problem, plan, *schedule_))
+               : least;
+  }
+
+private:
+  int chunks() const { return chunks_of(*scenario_.schedule, costs_->study().training.chunks); }
+
+  // Where its orders follow from numbers alone, and start from empty.
+  std::optional<Schedule> find_schedule() {
+    const ScheduleRow& row = *scenario_.schedule;
+    if (row.timed || !pace_.one_home_for_each || !pace_.from_empty || stages_ % chunks() != 0) {
+      return std::nullopt;
+    }
+    ScheduleResult made = costs_->schedules().find_or_make(row, stages_ / chunks(), scenario_.micro_batches, chunks());
+    Schedule* const schedule = std::get_if<Schedule>(&made);
+    return schedule != nullptr ? std::optional(std::move(*schedule)) : std::nullopt;
+  }
+
+  StudyCosts* costs_;
+  Scenario scenario_;
+  int stages_ = -1;
+  LeastPace pace_;
+  std::optional<Schedule> schedule_;
+};
 
 PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
   const Study& study = costs.study();
@@ -152,7 +178,9 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
     assumed.schedule = assumed_schedule(scenario);
     request.evaluate = [&costs, assumed, known = kept_for<KnownStages>(request, [] { return KnownStages(); })](
                            const Plan& plan) { return evaluate(costs, plan, assumed, known.get()); };
-    request.at_least = bound_under(costs, assumed);
+    if (assumed.schedule != nullptr) { // else the orders are given
+      request.at_least = LeastUnder(costs, assumed);
+    }
     request.replay = [&costs, assumed](std::span<const Plan> plans) {
       return evaluate_on_engine(costs, plans, assumed);
     };

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/planning/least_replay.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/improves.hpp"
+#include "sim/plan/estimate/least_iteration.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Tensors of a micro-batch from one stage to a later one, or their gradients from there back.
+struct Hop {
+  int stage; // at the other end
+  double seconds;
+};
+
+struct Hops {
+  std::vector<std::vector<Hop>> before, after; // [stage]
+};
+
+std::vector<int> stage_of_operators(const Problem& problem, const Plan& plan) {
+  std::vector<int> stage_of(problem.model.size(), -1);
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    for (const OperatorId op : plan.stages[s].operators) {
+      stage_of[op] = static_cast<int>(s);
+    }
+  }
+  return stage_of;
+}
+
+// What a stage sends to each later one, in bytes: each tensor once.
+std::vector<std::vector<std::pair<int, Bytes>>> sent_by(const Problem& problem, const Plan& plan) {
+  const std::vector<int> stage_of = stage_of_operators(problem, plan);
+  std::vector<std::vector<std::pair<int, Bytes>>> sent(plan.stages.size());
+  std::vector<OperatorId> last(plan.stages.size(), -1); // [stage]: the last operator that sent to it
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    for (const OperatorId user : problem.model.successors[op]) {
+      const int from = stage_of[op], to = stage_of[user];
+      if (from < 0 || to <= from || std::exchange(last[to], op) == op) {
+        continue;
+      }
+      const auto known = std::find_if(sent[from].begin(), sent[from].end(), [&](auto& one) { return one.first == to; });
+      if (known != sent[from].end()) {
+        known->second += problem.output_bytes(op);
+      } else {
+        sent[from].emplace_back(to, problem.output_bytes(op));
+      }
+    }
+  }
+  return sent;
+}
+
+Hops hops_of(const Problem& problem, const Plan& plan) {
+  Hops hops{std::vector<std::vector<Hop>>(plan.stages.size()), std::vector<std::vector<Hop>>(plan.stages.size())};
+  const auto sent = sent_by(problem, plan);
+  for (std::size_t from = 0; from < sent.size(); ++from) {
+    for (const auto& [to, bytes] : sent[from]) {
+      const std::vector<DeviceId>&senders = plan.stages[from].devices, &receivers = plan.stages[to].devices;
+      const bool one_way = senders.size() == 1 && receivers.size() == 1 && senders != receivers;
+      const auto seconds = [&](DeviceId one, DeviceId other) {
+        return one_way ? problem.path(one, other).time(bytes).value : 0;
+      };
+      hops.before[to].push_back({static_cast<int>(from), seconds(senders.front(), receivers.front())});
+      hops.after[from].push_back({to, seconds(receivers.front(), senders.front())});
+    }
+  }
+  return hops;
+}
+
+class LeastReplay {
+public:
+  LeastReplay(const Problem& problem, const Plan& plan, const Schedule& schedule)
+      : schedule_(schedule), hops_(hops_of(problem, plan)), at_(schedule.orders.size(), 0),
+        free_(schedule.orders.size(), 0.0),
+        forward_(static_cast<std::size_t>(schedule.stages) * schedule.micro_batches, kInfinity), backward_(forward_) {
+    for (const Stage& stage : plan.stages) {
+      seconds_.push_back(least_seconds(problem, stage, schedule.splits_backward));
+    }
+  }
+
+  // Ranks are run in turn as far as their inputs are known: down the pipeline, and up again.
+  double run() {
+    const auto ranks = static_cast<int>(at_.size());
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int rank = 0; rank < ranks; ++rank) {
+        moved = advance(rank) || moved;
+      }
+      for (int rank = ranks - 1; rank-- > 0;) {
+        moved = advance(rank) || moved;
+      }
+    }
+    return *std::max_element(free_.begin(), free_.end());
+  }
+
+private:
+  std::size_t place(int stage, int micro_batch) const {
+    return static_cast<std::size_t>(stage) * schedule_.micro_batches + micro_batch;
+  }
+
+  // When the inputs of an action are there; infinite while this is not known.
+  double ready(const Action& action) const {
+    double ready = 0;
+    if (action.kind == TaskKind::forward) {
+      for (const Hop& hop : hops_.before[action.stage]) {
+        ready = std::max(ready, forward_[place(hop.stage, action.micro_batch)] + hop.seconds);
+      }
+    } else if (action.kind == TaskKind::backward) {
+      for (const Hop& hop : hops_.after[action.stage]) {
+        ready = std::max(ready, backward_[place(hop.stage, action.micro_batch)] + hop.seconds);
+      }
+    }
+    return ready;
+  }
+
+  bool advance(int rank) {
+    const std::vector<Action>& order = schedule_.orders[rank];
+    const std::size_t begin = at_[rank];
+    std::size_t at = begin;
+    double now = free_[rank];
+    for (; at < order.size(); ++at) {
+      const Action& action = order[at];
+      const double start = std::max(now, ready(action));
+      if (start == kInfinity) {
+        break;
+      }
+      const LeastSeconds& seconds = seconds_[action.stage];
+      if (action.kind == TaskKind::forward) {
+        forward_[place(action.stage, action.micro_batch)] = now = start + seconds.forward;
+      } else if (action.kind == TaskKind::backward) {
+        backward_[place(action.stage, action.micro_batch)] = now = start + seconds.backward;
+      } else if (action.kind == TaskKind::weight) {
+        now = start + seconds.weight;
+      }
+    }
+    at_[rank] = at;
+    free_[rank] = now;
+    return at > begin;
+  }
+
+  const Schedule& schedule_;
+  Hops hops_;
+  std::vector<LeastSeconds> seconds_;      // [stage]
+  std::vector<std::size_t> at_;            // [rank]: its next action
+  std::vector<double> free_;               // [rank]
+  std::vector<double> forward_, backward_; // [stage, micro-batch]: end; infinite while it is not known
+};
+
+} // namespace
+
+double least_replay(const Problem& problem, const Plan& plan, const Schedule& schedule) {
+  const double least = LeastReplay(problem, plan, schedule).run();
+  return least < kInfinity ? least : 0; // a kernel lacks: the plan says so itself
+}
+
+} // namespace stagecraft
