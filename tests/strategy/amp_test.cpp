@@ -122,8 +122,8 @@ TEST_CASE("a slower device gets fewer layers", "[plan][amp]") {
 
 TEST_CASE("replicas stand pipeline first", "[plan][amp]") {
   // Two operators of 12 kB with gradients and momentum, one to a device. Two stages of two replicas, 1.5 s each: 7
-  // x 1.5 + 3 s, 2 x 0.5 s between them, where each sends its half, 4 s for 4 kB of gradients: 18.5 s. Two groups of two: a pair that sums 500 B
-  // forwards, 8 x (1.5 + 0.5) s, and 4 s. One group of four: 8 (1.5 + 1.5) s.
+  // x 1.5 + 3 s, 2 x 0.5 s between them, where each sends its half, 4 s for 4 kB of gradients: 18.5 s. Two groups of
+  // two: a pair that sums 500 B forwards, 8 x (1.5 + 0.5) s, and 4 s. One group of four: 8 (1.5 + 1.5) s.
   test::Toy toy = equal_chain(2, 4, 8);
   for (test::ToyOperator& op : toy.operators) {
     op = {{3}, 1000, 1000};
