@@ -59,8 +59,8 @@ Hops hops_of(const Problem& problem, const Plan& plan) {
     for (const auto& [to, bytes] : sent[from]) {
       const std::vector<DeviceId>&senders = plan.stages[from].devices, &receivers = plan.stages[to].devices;
       const bool one_way = senders.size() == 1 && receivers.size() == 1 && senders != receivers;
-      const auto seconds = [&](DeviceId one, DeviceId other) {
-        return one_way ? problem.path(one, other).time(bytes).value : 0;
+      const auto seconds = [&, size = bytes](DeviceId one, DeviceId other) {
+        return one_way ? problem.path(one, other).time(size).value : 0;
       };
       hops.before[to].push_back({static_cast<int>(from), seconds(senders.front(), receivers.front())});
       hops.after[from].push_back({to, seconds(receivers.front(), senders.front())});
