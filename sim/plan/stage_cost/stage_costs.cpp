@@ -378,7 +378,6 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
     }
   }
   if (figures == Figures::all) {
-    add_hand_over(problem.training.hand_over, borders, cost);
     add_parts(problem, stage, split, by_unit, cost);
   }
   return cost;
@@ -431,8 +430,12 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, co
   const bool may_be_known = known != nullptr && fold == nullptr && !problem.training.offload.on();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const auto made = [&] {
-      return cost_stage(problem, plan.stages[s], sharers, borders[s], figures,
-                        fold != nullptr ? &fold->stages[s] : nullptr, deferred);
+      StageCost stage = cost_stage(problem, plan.stages[s], sharers, borders[s], figures,
+                                   fold != nullptr ? &fold->stages[s] : nullptr, deferred);
+      if (figures == Figures::all) {
+        add_hand_over(problem.training.hand_over, borders[s], stage);
+      }
+      return stage;
     };
     cost.stages[s] = may_be_known
                          ? known->find_or_make(key_of(problem, plan.stages[s], borders[s], figures, deferred), made)
