@@ -6,6 +6,7 @@
 #include "sim/base/format/schema.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/plan/stage_of_operators.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/plan_format/plan_names.hpp"
 #include "sim/plan_format/uniform_plan.hpp"
@@ -223,12 +224,7 @@ std::string write_layout(const PlanToWrite& what, int further, std::string_view 
     why = "'" + what.model.name + "' has no numbered blocks, which " + std::string(form) + " would call layers";
     return "";
   }
-  std::vector<int> stage_of(what.model.size());
-  for (std::size_t s = 0; s < what.plan.stages.size(); ++s) {
-    for (const OperatorId op : what.plan.stages[s].operators) {
-      stage_of[op] = static_cast<int>(s);
-    }
-  }
+  const std::vector<int> stage_of = stage_of_operators(what.model.size(), what.plan);
   const int last = static_cast<int>(what.plan.stages.size()) - 1;
   std::vector<std::pair<int, char>> tokens;
   for (const LaidLayer& layer : laid) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/plan/stage_of_operators.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/plan_format/plan_names.hpp"
 #include "sim/workload/import/pipedream.hpp"
@@ -125,14 +126,11 @@ WrittenPlan write_pipedream_plan(const PlanToWrite& what) {
   if (what.plan.stages.front().recompute != Recompute::none) {
     return Infeasible{"the plan recomputes, which PipeDream's configuration cannot express"};
   }
-  std::vector<int> stage_of(what.model.size());
+  const std::vector<int> stage_of = stage_of_operators(what.model.size(), what.plan);
   Json ranks = Json::object();
   std::vector<char> taken(what.platform.devices.size());
   for (std::size_t s = 0; s < what.plan.stages.size(); ++s) {
     const Stage& stage = what.plan.stages[s];
-    for (const OperatorId op : stage.operators) {
-      stage_of[op] = static_cast<int>(s);
-    }
     for (const DeviceId device : stage.devices) {
       if (std::exchange(taken[device], 1) != 0) {
         return Infeasible{"device '" + what.platform.devices[device].name +

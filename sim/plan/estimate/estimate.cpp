@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "sim/collective/algorithm.hpp"
 #include "sim/plan/estimate/steady_estimate.hpp"
+#include "sim/plan/stage_cost/collective_seconds.hpp"
 #include "sim/plan/stage_cost/communicators.hpp"
 #include "sim/plan/stage_cost/unit_waits.hpp"
 
@@ -105,33 +105,6 @@ Seconds transfer_after(const Problem& problem, const PlanCost& cost, std::size_t
   return slowest_transfer(problem, from, to, cost.cut[stage] * largest_part(from, to));
 }
 
-// What some devices take for a collective, alone on their links.
-class Exchange {
-public:
-  Exchange(const Problem& problem, CollectiveKind kind, const std::vector<DeviceId>& ranks) : kind_(kind) {
-    if (ranks.size() < 2) {
-      return;
-    }
-    if (problem.training.all_reduce == &kHopByHop) {
-      ring_ = ring_of(ranks, problem.router);
-    } else {
-      ways_ = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
-    }
-  }
-
-  Seconds of(Bytes bytes) const {
-    if (bytes.value == 0 || (ways_.empty() && ring_.ranks < 2)) {
-      return Seconds{0};
-    }
-    return ways_.empty() ? seconds_of({kind_, ring_, bytes}) : seconds_of(fastest_of(ways_, bytes).flows, bytes);
-  }
-
-private:
-  CollectiveKind kind_;
-  Group ring_;
-  std::vector<Way> ways_;
-};
-
 // What devices that hold the same reduce among themselves; or, where each `sharing` of them share states, reduce to
 // parts, add up over the groups, and gather.
 class Reducers {
@@ -157,7 +130,7 @@ private:
   }
 
   double parts_;
-  Exchange scatter_, gather_, add_up_;
+  CollectiveSeconds scatter_, gather_, add_up_;
 };
 
 // The devices of a rank of a stage: those of all replicas, and those that have the same experts.

@@ -335,6 +335,9 @@ Seconds sorting(const Problem& problem, const std::vector<int>& types, const Axi
                 const std::vector<Exchange>& exchanges) {
   Seconds sum;
   for (const Exchange& one : exchanges) {
+    if (!one.sorts) {
+      continue;
+    }
     Seconds slowest;
     for (const int index : types) {
       const DeviceType& type = problem.platform.types[static_cast<std::size_t>(index)];
@@ -342,7 +345,7 @@ Seconds sorting(const Problem& problem, const std::vector<int>& types, const Axi
       slowest = std::max(slowest, type.launch_overhead +
                                       2 * rows / (type.memory_bandwidth * problem.training.kernel_speed.other));
     }
-    sum += one.sorts ? slowest : Seconds{0};
+    sum += slowest;
   }
   return sum;
 }

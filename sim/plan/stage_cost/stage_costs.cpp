@@ -16,19 +16,10 @@
 #include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/plan/stage_cost/replica_times.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_of_operators.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::vector<int> stage_of_operator(const Problem& problem, const Plan& plan) {
-  std::vector<int> stage(problem.model.size(), -1);
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    for (const OperatorId op : plan.stages[s].operators) {
-      stage[op] = static_cast<int>(s);
-    }
-  }
-  return stage;
-}
 
 // The stages that need `op`'s output and do not make it, each once, ascending.
 std::vector<int> target_stages(const Problem& problem, const std::vector<int>& stage_of, OperatorId op) {
@@ -51,7 +42,7 @@ struct Borders {
 
 // [stage]; fills the edges and cuts of `cost`.
 std::vector<Borders> cross_borders(const Problem& problem, const Plan& plan, PlanCost& cost) {
-  const std::vector<int> stage_of = stage_of_operator(problem, plan);
+  const std::vector<int> stage_of = stage_of_operators(problem.model.size(), plan);
   const std::size_t stages = cost.stages.size();
   std::vector<Borders> borders(stages);
   cost.cut.assign(stages - 1, Bytes{0});

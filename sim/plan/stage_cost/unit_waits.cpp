@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/collective/algorithm.hpp"
+#include "sim/plan/stage_cost/collective_seconds.hpp"
 
 namespace stagecraft {
 namespace {
@@ -147,22 +147,6 @@ Seconds seconds_of_units(const Sharding& sharding, const std::vector<UnitSeconds
 }
 
 namespace {
-
-// What a stage's collectives take for a buffer.
-class CollectiveSeconds {
-public:
-  CollectiveSeconds(const Problem& problem, CollectiveKind kind, const std::vector<DeviceId>& devices)
-      : ways_(ways_of(kind, devices, problem.router,
-                      kind == CollectiveKind::all_to_all ? kAllReduces.front().name
-                                                         : problem.training.all_reduce->name)) {}
-
-  Seconds of(Bytes bytes) const {
-    return bytes.value > 0 ? stagecraft::seconds_of(fastest_of(ways_, bytes).flows, bytes) : Seconds{0};
-  }
-
-private:
-  std::vector<Way> ways_;
-};
 
 // The first node's devices among some, and the first of each node.
 struct TwoHops {

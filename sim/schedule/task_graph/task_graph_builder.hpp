@@ -75,7 +75,7 @@ private:
 
   // How B changes the memory of a micro-batch that holds `all`. `more`: what B takes, if W needs more than `all`;
   // `less`: what B frees otherwise; `rest`: what W frees.
-  struct Handover {
+  struct BackwardMemory {
     Bytes more, less, rest;
   };
 
@@ -99,7 +99,7 @@ private:
   void read_orders(int stage, ReplicaTasks& replica);
   int count_of(const ReplicaTasks& replica) const;
   TaskId add(const Work& work, const ReplicaTasks& replica);
-  Handover hand_over(const StageMemory& memory, Bytes all) const;
+  BackwardMemory backward_memory(const StageMemory& memory, Bytes all) const;
   std::int32_t add_group_leg(int stage, const ReplicaCost& cost);
   enum class Pass { forward, backward, backward_input, recompute, optimizer };
   static constexpr int kPasses = 5;

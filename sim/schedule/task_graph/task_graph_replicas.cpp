@@ -68,7 +68,7 @@ TaskId TaskGraphBuilder::add(const Work& work, const ReplicaTasks& replica) {
   return block;
 }
 
-TaskGraphBuilder::Handover TaskGraphBuilder::hand_over(const StageMemory& memory, Bytes all) const {
+TaskGraphBuilder::BackwardMemory TaskGraphBuilder::backward_memory(const StageMemory& memory, Bytes all) const {
   const Bytes rest = request_.schedule.splits_backward ? memory.for_weights.value_or(all) : memory.for_deferred;
   return {std::max(rest - all, Bytes{0}), std::max(all - rest, Bytes{0}), rest};
 }
@@ -199,13 +199,13 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   };
   const Seconds prediction = schedule.predicts_weights ? cost.prediction : Seconds{0};
   replica.forward = block(TaskKind::forward, cost.forward + prediction, Pass::forward, kept + passing, passing);
-  const Handover handover = hand_over(cost.memory, all);
+  const BackwardMemory changes = backward_memory(cost.memory, all);
   replica.backward =
       block(TaskKind::backward, splits ? cost.backward_input : cost.backward(),
-            splits ? Pass::backward_input : Pass::backward, handover.more + passing, handover.less + passing);
+            splits ? Pass::backward_input : Pass::backward, changes.more + passing, changes.less + passing);
   if (splits || cost.deferred.value > 0) {
     replica.weight =
-        block(TaskKind::weight, splits ? cost.backward_weight : cost.deferred, std::nullopt, Bytes{0}, handover.rest);
+        block(TaskKind::weight, splits ? cost.backward_weight : cost.deferred, std::nullopt, Bytes{0}, changes.rest);
   }
   if (schedule.steps_each_micro_batch) {
     replica.optimizer = block(TaskKind::optimizer, cost.optimizer, Pass::optimizer, Bytes{0}, Bytes{0});
@@ -245,11 +245,11 @@ void TaskGraphBuilder::add_recompute(const Work& work, const StageMemory& memory
     graph_.works.push_back(changed);
   };
   if (!others.empty()) {
-    const Handover handover = hand_over(memory, memory.whole());
+    const BackwardMemory changes = backward_memory(memory, memory.whole());
     change(replica.forward, memory.whole() + memory.passing, memory.passing);
-    change(replica.backward, handover.more + memory.passing, handover.less + memory.passing);
+    change(replica.backward, changes.more + memory.passing, changes.less + memory.passing);
     if (replica.weight != kNone) {
-      change(replica.weight, Bytes{0}, handover.rest);
+      change(replica.weight, Bytes{0}, changes.rest);
     }
   }
 }

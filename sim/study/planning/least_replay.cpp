@@ -6,6 +6,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/least_iteration.hpp"
+#include "sim/plan/stage_of_operators.hpp"
 
 namespace stagecraft {
 namespace {
@@ -20,19 +21,9 @@ struct Hops {
   std::vector<std::vector<Hop>> before, after; // [stage]
 };
 
-std::vector<int> stage_of_operators(const Problem& problem, const Plan& plan) {
-  std::vector<int> stage_of(problem.model.size(), -1);
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    for (const OperatorId op : plan.stages[s].operators) {
-      stage_of[op] = static_cast<int>(s);
-    }
-  }
-  return stage_of;
-}
-
 // What a stage sends to each later one, in bytes: each tensor once.
 std::vector<std::vector<std::pair<int, Bytes>>> sent_by(const Problem& problem, const Plan& plan) {
-  const std::vector<int> stage_of = stage_of_operators(problem, plan);
+  const std::vector<int> stage_of = stage_of_operators(problem.model.size(), plan);
   std::vector<std::vector<std::pair<int, Bytes>>> sent(plan.stages.size());
   std::vector<OperatorId> last(plan.stages.size(), -1); // [stage]: the last operator that sent to it
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
