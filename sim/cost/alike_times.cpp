@@ -4,6 +4,21 @@
 #include <algorithm>
 
 namespace stagecraft {
+
+std::vector<OperatorId> first_alike(const CostModel& cost, OperatorId operators) {
+  std::vector<OperatorId> first;
+  std::vector<OperatorId> different;
+  for (OperatorId op = 0; op < operators; ++op) {
+    const auto same =
+        std::find_if(different.begin(), different.end(), [&](OperatorId other) { return cost.alike(op, other); });
+    first.push_back(same == different.end() ? op : *same);
+    if (first.back() == op) {
+      different.push_back(op);
+    }
+  }
+  return first;
+}
+
 const std::optional<OperatorTime>& AlikeTimes::of(OperatorId op) { return find(op, std::nullopt); }
 
 const std::optional<OperatorTime>& AlikeTimes::of_shard(OperatorId op, const Shard& shard) { return find(op, shard); }

@@ -9,6 +9,9 @@
 
 namespace stagecraft {
 
+/// [operator]: the first of those that are alike (CostModel::alike()).
+std::vector<OperatorId> first_alike(const CostModel& cost, OperatorId operators);
+
 /// The times of operators on one device type at one size. The cost model is asked once for those that are alike. All
 /// that is given must outlive this.
 class AlikeTimes {

@@ -100,8 +100,8 @@ public:
   virtual std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
                                               const AnyPart& part) const = 0;
 
-  /// Whether two operators take the same time everywhere and at every size, so that one answer serves both. The default
-  /// knows it of one operator only.
+  /// Whether two operators take the same time everywhere and at every size, which is as far off, so that one answer
+  /// serves both. The default knows it of one operator only.
   virtual bool alike(OperatorId a, OperatorId b) const { return a == b; }
 
   /// How far off time() may be. The default is no error.

@@ -6,6 +6,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/cost/alike_times.hpp"
 #include "sim/cost/streams.hpp"
 #include "sim/platform/fits/kernel_fits.hpp"
 
@@ -13,21 +14,6 @@ namespace stagecraft {
 namespace {
 
 double finite_or_zero(double value) { return std::isinf(value) ? 0 : value; }
-
-// [operator]: the first operator that takes the same times, for which alone they are asked.
-std::vector<OperatorId> first_alike(const Problem& problem) {
-  std::vector<OperatorId> first(problem.model.size());
-  std::vector<OperatorId> different;
-  for (OperatorId op = 0; op < problem.model.size(); ++op) {
-    const auto same = std::find_if(different.begin(), different.end(),
-                                   [&](OperatorId other) { return problem.cost.alike(op, other); });
-    first[op] = same == different.end() ? op : *same;
-    if (first[op] == op) {
-      different.push_back(op);
-    }
-  }
-  return first;
-}
 
 // Optimiser step without its launch, which a device pays once for all its operators.
 double step_seconds(const Problem& problem, OperatorId op, const DeviceType& type) {
@@ -58,7 +44,7 @@ LeastTimes least_times(const Problem& problem, const std::vector<DeviceId>& devi
   for (const DeviceId device : devices) {
     ++times.devices[problem.type_index(device)];
   }
-  const std::vector<OperatorId> first = first_alike(problem);
+  const std::vector<OperatorId> first = first_alike(problem.cost, problem.model.size());
   const AnyPart part{problem.samples, static_cast<int>(devices.size())};
   for (std::size_t type = 0; type < types; ++type) {
     for (OperatorId op = 0; op < problem.model.size() && times.devices[type] > 0; ++op) {
@@ -477,7 +463,7 @@ std::optional<StreamLeast> stream_least(const Problem& problem, OperatorId op, c
 
 Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices, int streams) {
   const LeastTimes groups = least_times(problem, devices); // tensor-parallel groups have one stream
-  const std::vector<OperatorId> first = first_alike(problem);
+  const std::vector<OperatorId> first = first_alike(problem.cost, problem.model.size());
   std::vector<std::vector<std::optional<StreamLeast>>> least(groups.devices.size());
   for (std::size_t type = 0; type < groups.devices.size(); ++type) {
     for (OperatorId op = 0; op < problem.model.size() && groups.devices[type] > 0; ++op) {

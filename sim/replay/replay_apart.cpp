@@ -2,25 +2,27 @@
 #include "sim/replay/replay_apart.hpp"
 
 #include "sim/replay/clock_start.hpp"
-#include "sim/replay/recurrence.hpp"
-#include "sim/replay/shared_flows.hpp"
 
 namespace stagecraft {
 
-std::optional<Timeline> replay_apart(const ReplayRequest& request) {
-  SharedFlows flows(request.graph, request.platform);
-  Recurrence<SharedFlows> recurrence(request, &flows, clock_start(request));
+void ApartReplay::run() {
   recurrence.start();
   while (!flows.done()) {
+    met_at = flows.next();
     const std::optional<ArrivedFlow> one = flows.step();
-    if (!flows.met().empty()) {
-      return std::nullopt;
+    if (has_met()) {
+      return;
     }
     if (one) {
       recurrence.arrived(one->executed, one->start, one->finish);
     }
   }
-  return recurrence.take();
+}
+
+std::optional<Timeline> replay_apart(const ReplayRequest& request) {
+  ApartReplay replay(request, clock_start(request));
+  replay.run();
+  return replay.has_met() ? std::nullopt : std::optional(replay.recurrence.take());
 }
 
 } // namespace stagecraft

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sim/base/improves.hpp"
+#include "sim/cost/alike_times.hpp"
 #include "sim/plan/lower_bound.hpp"
 
 namespace stagecraft {
@@ -134,9 +135,12 @@ const std::vector<OperatorError>& StudyCosts::errors(int micro_batches, int type
   const auto [entry, added] = errors_.try_emplace({micro_batches, type});
   if (added) {
     const Problem& asked = problem(micro_batches);
+    const std::vector<OperatorId> first = first_alike(asked.cost, asked.model.size());
+    std::vector<OperatorError>& errors = entry->second;
     for (OperatorId op = 0; op < asked.model.size(); ++op) {
-      entry->second.push_back(
-          asked.cost.error(op, asked.platform.types[type], asked.samples, asked.training.precision));
+      errors.push_back(first[op] < op
+                           ? errors[first[op]]
+                           : asked.cost.error(op, asked.platform.types[type], asked.samples, asked.training.precision));
     }
   }
   return entry->second;

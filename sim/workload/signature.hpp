@@ -32,6 +32,7 @@ struct Letter {
   std::int64_t pieces = 1; ///< what it can be cut into at most; 0: any number of parts
   Along along = Along::each;
   bool any_order = false; ///< its indices may be handed out in any order: an operator takes that of its neighbours
+  bool operator==(const Letter&) const = default;
 };
 
 /// A dimension of a tensor. Its size is the sum of its sections. Cut into n parts, part i has the i-th n-th of every
@@ -55,6 +56,7 @@ struct InputSignature {
   bool for_weights_alone = false;
   /// The output is a sum of its parts, as other inputs say: of terms of it the operator makes terms of the output.
   bool takes_terms = false;
+  bool operator==(const InputSignature&) const = default;
 };
 
 struct ParameterSignature {
@@ -62,12 +64,14 @@ struct ParameterSignature {
   bool added_last = false; ///< added to the output once it is whole: a bias, a table of positions
   bool trained = true;     ///< has a gradient
   int tied_to = -1;        ///< the operator whose first parameter this one is; -1: its own
+  bool operator==(const ParameterSignature&) const = default;
 };
 
 /// What is reduced over a `reduce` letter before the operator can go on.
 struct InnerReduction {
   bool maximum = false;    ///< the greatest instead of the sum
   TensorDimensions tensor; ///< of what is exchanged
+  bool operator==(const InnerReduction&) const = default;
 };
 
 /// Dimensions of all tensors that an operator reads and writes. A sample is a dimension too.
@@ -82,6 +86,7 @@ struct Signature {
   /// Of attention, whose queries need keys and values of all tokens: how many sections of its only input are queries,
   /// beside which these lie; 0: its inputs from the second on are these. Nothing: it is no attention.
   std::optional<int> queries{};
+  bool operator==(const Signature&) const = default;
 };
 
 /// Where a letter stands among the dimensions of a tensor, be it as their second; -1: nowhere.

@@ -5,10 +5,12 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <tuple>
 
 #include "sim/plan/program/share_by_search.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/platform/load_platform.hpp"
+#include "sim/workload/blocks.hpp"
 #include "sim/workload/derive_signatures.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"
@@ -165,6 +167,67 @@ TEST_CASE("a stage is charged what its program takes", "[plan][tensor]") {
       }
     }
   }
+}
+
+// What ranks do, in order.
+std::vector<std::tuple<StepKind, int, int, std::size_t, std::vector<TensorId>, TensorId>>
+steps_of(const Program& program) {
+  std::vector<std::tuple<StepKind, int, int, std::size_t, std::vector<TensorId>, TensorId>> steps;
+  for (const std::vector<Step>* part : {&program.forward, &program.backward, &program.reduction}) {
+    for (const Step& step : *part) {
+      steps.emplace_back(step.kind, step.op, step.index, step.dimension, step.reads, step.writes);
+    }
+  }
+  return steps;
+}
+
+TEST_CASE("stages of equal layers share a program, which is that of each by itself", "[plan][tensor]") {
+  for (const char* name : {"gpt2-xl", "llama3-8b", "mixtral-8x7b", "t5-large", "resnet50"}) {
+    const Shipped shipped(name);
+    for (const TensorRuleRow& row : kTensorRules) {
+      if (row.rule == TensorRule::search) {
+        continue; // asks for times
+      }
+      const StageAxes axes{4, true, row.rule};
+      KnownPrograms known;
+      constexpr OperatorId kStages = 8;
+      for (OperatorId part = 0; part < kStages; ++part) {
+        const OperatorId begin = shipped.model.size() * part / kStages;
+        std::vector<OperatorId> stage(shipped.model.size() * (part + 1) / kStages - begin);
+        std::iota(stage.begin(), stage.end(), begin);
+        const auto shared = known.make(shipped.model, stage, axes);
+        const auto alone = stage_program(shipped.model, stage, axes);
+        INFO(name << ", " << row.name << ", from operator " << begin);
+        REQUIRE(shared.index() == alone.index());
+        if (const Infeasible* reason = std::get_if<Infeasible>(&alone)) { // heads of gpt2-xl
+          CHECK(std::get<Infeasible>(shared).reason == reason->reason);
+          continue;
+        }
+        const StageProgram& one = *std::get<const StageProgram*>(shared);
+        CHECK(steps_of(one.program) == steps_of(std::get<StageProgram>(alone).program));
+        CHECK(one.shared == std::get<StageProgram>(alone).shared);
+        CHECK(one.position == std::get<StageProgram>(alone).position);
+      }
+    }
+  }
+  // Four layers a stage: the first has the embedding too and the last the head; those between are alike.
+  const Shipped llama("llama3-8b");
+  const LayerRow row = layer_row_of(llama.model);
+  REQUIRE(row.layers.size() == 32);
+  KnownPrograms known;
+  std::vector<const StageProgram*> programs;
+  for (std::size_t first = 0; first < 32; first += 4) {
+    std::vector<OperatorId> stage = first == 0 ? row.before : std::vector<OperatorId>{};
+    for (std::size_t layer = first; layer < first + 4; ++layer) {
+      stage.insert(stage.end(), row.layers[layer].operators.begin(), row.layers[layer].operators.end());
+    }
+    stage.insert(stage.end(), first + 4 < 32 ? row.after.end() : row.after.begin(), row.after.end());
+    programs.push_back(std::get<const StageProgram*>(known.make(llama.model, stage, {4, true})));
+  }
+  CHECK(std::count(programs.begin(), programs.end(), programs[1]) == 6);
+  CHECK(programs.front() != programs[1]);
+  CHECK(programs.back() != programs[1]);
+  CHECK(programs.back() != programs.front());
 }
 
 // An encoder's output has readers in every layer of the decoder, and a dense network's tensors in every layer after.

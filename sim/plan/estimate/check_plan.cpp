@@ -192,6 +192,7 @@ void check_devices(const Stage& stage, std::size_t s, const Platform& platform, 
 
 // Asked once everything else is in order.
 void check_axes(const Plan& plan, const ModelGraph& model, std::vector<std::string>& defects) {
+  KnownPrograms known;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
     if (stage.tensor_parallel == 1) {
@@ -210,7 +211,7 @@ void check_axes(const Plan& plan, const ModelGraph& model, std::vector<std::stri
     }
     const StepTimes no_time{.computation = [](int, const Shard&) { return Seconds{0}; },
                             .group = {stage.tensor_parallel, {}}}; // a search asks for it
-    const auto program = stage_program(model, stage.operators, stage.axes(), no_time);
+    const auto program = known.make(model, stage.operators, stage.axes(), no_time);
     if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {
       defects.push_back(stage_name(s) + ": " + reason->reason);
     }

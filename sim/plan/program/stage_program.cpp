@@ -299,10 +299,6 @@ Infeasible by_name(Infeasible infeasible, const CutStage& cut, const ModelGraph&
   return infeasible;
 }
 
-} // namespace
-
-namespace {
-
 // The same of a model, whose own signatures are long to copy.
 CutStage cut_stage(const ModelGraph& model, const std::vector<OperatorId>& stage, bool keys_apart) {
   std::vector<const Signature*> own;
@@ -313,6 +309,43 @@ CutStage cut_stage(const ModelGraph& model, const std::vector<OperatorId>& stage
     own.push_back(&*op.signature);
   }
   return Cutter(own, stage, keys_apart).cut();
+}
+
+// Why these ranks cannot share anything of the model; "" if they can.
+std::string axes_defect(const ModelGraph& model, const StageAxes& axes) {
+  std::string defect = expert_defect(axes);
+  return defect.empty() ? nothing_to_share(model, axes) : defect;
+}
+
+CutStage cut_for(const ModelGraph& model, const std::vector<OperatorId>& stage, const StageAxes& axes) {
+  CutStage cut = cut_stage(model, stage, axes.context.loops() > 1);
+  if (axes.experts.ranks > 1) {
+    allow_any_samples(cut.operators);
+  }
+  return cut;
+}
+
+std::variant<StageProgram, Infeasible> program_of_cut(CutStage cut, const ModelGraph& model,
+                                                      const std::vector<OperatorId>& stage, const StageAxes& axes,
+                                                      const StepTimes& times) {
+  const Layout layout = layout_of(axes);
+  auto shared = share(cut, stage, layout, axes, times);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
+    return by_name(*reason, cut, model, stage);
+  }
+  std::vector<char> of_experts = dimensions_of_experts(axes, layout);
+  if (auto defect = share_experts(cut, layout, of_experts, std::get<SharedLetters>(shared))) {
+    return by_name(*std::move(defect), cut, model, stage);
+  }
+  StageProgram made{.program = {},
+                    .shared = std::move(std::get<SharedLetters>(shared)),
+                    .position = std::move(cut.position),
+                    .op_of = std::move(cut.op_of),
+                    .incoming = cut.incoming,
+                    .outgoing = cut.outgoing,
+                    .of_experts = std::move(of_experts)};
+  made.program = emit_program(std::move(cut.operators), made.shared, layout);
+  return made;
 }
 
 } // namespace
@@ -357,33 +390,30 @@ std::string expert_defect(const StageAxes& axes) {
 
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
                                                      const StageAxes& axes, const StepTimes& times) {
-  for (std::string defect : {expert_defect(axes), nothing_to_share(model, axes)}) {
-    if (!defect.empty()) {
-      return Infeasible{std::move(defect)};
-    }
+  if (std::string defect = axes_defect(model, axes); !defect.empty()) {
+    return Infeasible{std::move(defect)};
   }
-  CutStage cut = cut_stage(model, stage, axes.context.loops() > 1);
-  const Layout layout = layout_of(axes);
-  if (axes.experts.ranks > 1) {
-    allow_any_samples(cut.operators);
+  return program_of_cut(cut_for(model, stage, axes), model, stage, axes, times);
+}
+
+std::variant<const StageProgram*, Infeasible> KnownPrograms::make(const ModelGraph& model,
+                                                                  const std::vector<OperatorId>& stage,
+                                                                  const StageAxes& axes, const StepTimes& times) {
+  if (std::string defect = axes_defect(model, axes); !defect.empty()) {
+    return Infeasible{std::move(defect)};
   }
-  auto shared = share(cut, stage, layout, axes, times);
-  if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
-    return by_name(*reason, cut, model, stage);
+  CutStage cut = cut_for(model, stage, axes);
+  const auto is_same = [&](const Known& known) { return known.axes == axes && known.cut == cut; };
+  const auto same =
+      axes.rule == TensorRule::search ? known_.end() : std::find_if(known_.begin(), known_.end(), is_same);
+  if (same != known_.end()) {
+    return &same->program;
   }
-  std::vector<char> of_experts = dimensions_of_experts(axes, layout);
-  if (auto defect = share_experts(cut, layout, of_experts, std::get<SharedLetters>(shared))) {
-    return by_name(*std::move(defect), cut, model, stage);
+  auto made = program_of_cut(cut, model, stage, axes, times);
+  if (Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return *std::move(reason);
   }
-  StageProgram made{.program = {},
-                    .shared = std::move(std::get<SharedLetters>(shared)),
-                    .position = std::move(cut.position),
-                    .op_of = std::move(cut.op_of),
-                    .incoming = cut.incoming,
-                    .outgoing = cut.outgoing,
-                    .of_experts = std::move(of_experts)};
-  made.program = emit_program(std::move(cut.operators), made.shared, layout);
-  return made;
+  return &known_.emplace_back(Known{axes, std::move(cut), std::get<StageProgram>(std::move(made))}).program;
 }
 
 } // namespace stagecraft

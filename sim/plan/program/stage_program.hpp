@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <list>
 #include <string>
 #include <variant>
 #include <vector>
@@ -27,6 +28,7 @@ struct CutStage {
   int outgoing = 0;       ///< the first of the tensors that go out
 
   bool is_border(int op) const { return op < incoming || op >= outgoing; }
+  bool operator==(const CutStage&) const = default;
 };
 /// With `keys_apart`, what attention needs of all tokens stands apart from what it needs of its own (keys_apart()).
 CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart = false);
@@ -50,5 +52,21 @@ std::string expert_defect(const StageAxes& axes);
 /// computation() is of operators of the model.
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
                                                      const StageAxes& axes, const StepTimes& times = {});
+
+/// Programs that were made before. Stages of equal layers have equal ones, which are made once.
+class KnownPrograms {
+public:
+  /// stage_program(), valid as long as this. A search, which asks for times, is made each time.
+  std::variant<const StageProgram*, Infeasible> make(const ModelGraph& model, const std::vector<OperatorId>& stage,
+                                                     const StageAxes& axes, const StepTimes& times = {});
+
+private:
+  struct Known {
+    StageAxes axes;
+    CutStage cut;
+    StageProgram program;
+  };
+  std::list<Known> known_;
+};
 
 } // namespace stagecraft

@@ -261,9 +261,9 @@ void add_parts(const Problem& problem, const Stage& stage, const TensorSplit& sp
 }
 
 // How a stage's tensors are divided. `deferred`: the product whose weights' gradients wait; -1: none.
-TensorSplit split_of(const Problem& problem, const Stage& stage, OperatorId deferred) {
+TensorSplit split_of(const Problem& problem, const Stage& stage, OperatorId deferred, KnownPrograms& programs) {
   const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axes(), largest_share(stage));
-  TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
+  TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed, &programs));
   const auto at = std::lower_bound(stage.operators.begin(), stage.operators.end(), deferred);
   if (deferred >= 0 && at != stage.operators.end() && *at == deferred) {
     split.operators[static_cast<std::size_t>(at - stage.operators.begin())].deferred = true;
@@ -302,8 +302,9 @@ void add_hand_over(Seconds each, const Borders& borders, StageCost& cost) {
 
 // `sharers`: the plan's devices in each node. `fold`: whose costs are wanted; null: those of all replicas.
 StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers,
-                     const Borders& borders, Figures figures, const StageFold* fold, OperatorId deferred) {
-  const TensorSplit split = split_of(problem, stage, deferred);
+                     const Borders& borders, Figures figures, const StageFold* fold, OperatorId deferred,
+                     KnownPrograms& programs) {
+  const TensorSplit split = split_of(problem, stage, deferred, programs);
   const HeldMemory held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .turns = stage.turns};
   const double each = parameter_bytes(problem.training).gradient;
@@ -418,11 +419,12 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, co
   const std::vector<Borders> borders = cross_borders(problem, plan, cost);
   const std::vector<int> sharers = devices_by_node(problem, plan);
   const OperatorId deferred = deferred_product(problem, plan);
+  KnownPrograms programs;
   const bool may_be_known = known != nullptr && fold == nullptr && !problem.training.offload.on();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const auto made = [&] {
       StageCost stage = cost_stage(problem, plan.stages[s], sharers, borders[s], figures,
-                                   fold != nullptr ? &fold->stages[s] : nullptr, deferred);
+                                   fold != nullptr ? &fold->stages[s] : nullptr, deferred, programs);
       if (figures == Figures::all) {
         add_hand_over(problem.training.hand_over, borders[s], stage);
       }

@@ -339,10 +339,11 @@ bool is_measured(const Problem& problem, const std::vector<OperatorId>& stage, i
                      [&](OperatorId op) { return find_configuration(problem.model, op, degree, false) != nullptr; });
 }
 
-std::variant<StageProgram, Infeasible> program_of(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                  const StageAxes& axes, const GroupSpeed& speed) {
+std::variant<const StageProgram*, Infeasible> program_of(const Problem& problem, const std::vector<OperatorId>& stage,
+                                                         const StageAxes& axes, const GroupSpeed& speed,
+                                                         KnownPrograms& known) {
   if (axes.rule != TensorRule::search) {
-    return stage_program(problem.model, stage, axes);
+    return known.make(problem.model, stage, axes);
   }
   SlowestTimes slowest(problem, speed.types, speed.share);
   const auto computation = [&](int op, const Shard& shard) {
@@ -355,7 +356,7 @@ std::variant<StageProgram, Infeasible> program_of(const Problem& problem, const 
                         .element = Bytes{row_of(problem.training.precision).bytes},
                         .gradient = Bytes{parameter_bytes(problem.training).gradient},
                         .micro_batches = static_cast<double>(problem.micro_batches)};
-  return stage_program(problem.model, stage, axes, times);
+  return known.make(problem.model, stage, axes, times);
 }
 
 // The bytes that a group exchanges for an operator because some of its neighbours are in other stages.
@@ -391,7 +392,8 @@ GroupSpeed speed_of_groups(const Problem& problem, const std::vector<DeviceId>& 
 }
 
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                    const StageAxes& axes, const GroupSpeed& speed) {
+                                                    const StageAxes& axes, const GroupSpeed& speed,
+                                                    KnownPrograms* known) {
   if (axes.alone()) {
     return TensorSplit{std::vector<RankShare>(stage.size()), 1};
   }
@@ -400,12 +402,13 @@ std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, cons
   if (is_measured(problem, stage, axes.degree)) { // times are as measured, whatever was shared
     as.rule = TensorRule::megatron;
   }
-  const auto program = program_of(problem, stage, as, speed);
+  KnownPrograms own;
+  const auto program = program_of(problem, stage, as, speed, known != nullptr ? *known : own);
   if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {
     return *reason;
   }
   const bool beside = problem.training.exchange_beside && as.rule == TensorRule::megatron; // PyTorch's tensors wait
-  TensorSplit split = ShareReader(problem, stage, std::get<StageProgram>(program), as, beside).read();
+  TensorSplit split = ShareReader(problem, stage, *std::get<const StageProgram*>(program), as, beside).read();
   for (std::size_t at = 0; at < stage.size(); ++at) {
     const Configuration* measured = find_configuration(problem.model, stage[at], axes.degree, false);
     if (measured != nullptr) {

@@ -55,9 +55,10 @@ GroupSpeed speed_of_groups(const Problem& problem, const std::vector<DeviceId>& 
 
 /// Reads off the stage's program (stage_program). If the model's file has measured an operator at this degree, its
 /// times include all that is exchanged, except what the file says a cut adds. A group of one has and exchanges
-/// everything and nothing.
+/// everything and nothing. `known`: where stages may be alike; null: they are not.
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                    const StageAxes& axes, const GroupSpeed& speed = {});
+                                                    const StageAxes& axes, const GroupSpeed& speed = {},
+                                                    KnownPrograms* known = nullptr);
 
 /// The part of a wait that is bytes which a file gives; the same in both passes.
 Seconds given_wait(const RankShare& of_operator, const Group& group, double share);

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "sim/replay/byte_parts.hpp"
+#include "sim/replay/replay_apart.hpp"
 #include "sim/replay/simgrid/network.hpp"
 #include "sim/replay/until_steady.hpp"
 
@@ -18,26 +20,30 @@ namespace stagecraft {
 // some does its clock lead: a timer stands for whatever happens next outside.
 class FlowPhase {
 public:
-  /// `number`: which of the network's requests it is.
-  FlowPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request, std::size_t number)
-      : engine_(engine), ends_(network.ends(number)), until_(request, clock_now()), request_(until_.request()),
-        flows_(request.graph, request.platform), recurrence_(request_, &flows_, clock_now()),
-        scale_(parts_of_byte(request.graph)) {
+  /// `number`: which of the network's requests it is. `apart`: how far it has come, from the engine's clock on, to
+  /// where flows have met; null: nowhere.
+  FlowPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request, std::size_t number,
+            ApartReplay* apart)
+      : engine_(engine), ends_(network.ends(number)), until_(request, clock_now()),
+        own_(apart == nullptr ? std::make_unique<ApartReplay>(until_.request(), clock_now()) : nullptr),
+        flows_(apart == nullptr ? own_->flows : apart->flows),
+        recurrence_(apart == nullptr ? own_->recurrence : apart->recurrence), scale_(parts_of_byte(request.graph)),
+        apart_(apart) {
     network.adopt(request.platform, request.graph, scale_);
   }
 
   /// Runs the graph to its end, or as far as its period shows; false if tasks remain that wait for each other.
   bool run() {
-    recurrence_.start();
+    if (apart_ != nullptr) {
+      share_from(apart_->met_at);
+    } else {
+      recurrence_.start();
+    }
     while (!flows_.done() && !until_.reached()) {
       const double now = flows_.next();
       step();
       if (!flows_.met().empty()) {
-        Timer::set(now, [this] {
-          enter();
-          follow();
-        });
-        engine_.run();
+        share_from(now);
       }
     }
     return until_.reached() || recurrence_.complete();
@@ -60,6 +66,15 @@ public:
 
 private:
   using Timer = simgrid::kernel::timer::Timer;
+
+  // Has SimGrid carry the flows that have met then, and all that meet these, until none of them is under way.
+  void share_from(double now) {
+    Timer::set(now, [this] {
+      enter();
+      follow();
+    });
+    engine_.run();
+  }
 
   void step() {
     if (const std::optional<ArrivedFlow> one = flows_.step()) {
@@ -109,10 +124,11 @@ private:
   const sg::Engine& engine_;
   const std::vector<Network::Ends>& ends_; // [leg]
   UntilSteady until_;
-  const ReplayRequest& request_;
-  SharedFlows flows_;
-  Recurrence<SharedFlows> recurrence_;
+  std::unique_ptr<ApartReplay> own_; // null: goes on where another one stopped
+  SharedFlows& flows_;
+  Recurrence<SharedFlows>& recurrence_;
   double scale_;
+  ApartReplay* apart_;
   std::vector<sg::ActivityPtr> live_; // [number of a flow]
   int under_way_ = 0;
   Timer* timer_ = nullptr; // for flows_.next()

@@ -73,8 +73,9 @@ struct Started {
 // Runs graphs one after another on one engine, in the order of their clocks' starts, each not before its own; each
 // measures times from when it begins. Returns how many fitted, at least one: those that ended before the clock reached
 // twice their start, beyond which it rounds more, and those that began right there.
+// `apart`: how far the first has come.
 std::size_t run_batch(std::span<const ReplayRequest> requests, std::span<const Started> starts, std::span<double> put,
-                      bool computes) {
+                      bool computes, ApartReplay* apart) {
   sg::Engine engine = start_simgrid();
   const Network network(requests, computes);
   Finished finished;
@@ -93,8 +94,9 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, std::span<const S
       move_clock_to(engine, start);
     }
     const std::span<double> own = put.subspan(at, doubles_of(request));
-    const double end = computes ? run_phase(FullPhase(engine, network, request, number), finished, own)
-                                : run_phase(FlowPhase(engine, network, request, number), finished, own);
+    const double end =
+        computes ? run_phase(FullPhase(engine, network, request, number), finished, own)
+                 : run_phase(FlowPhase(engine, network, request, number, number == 0 ? apart : nullptr), finished, own);
     if (!begins_there && end >= 2 * start) {
       return number;
     }
@@ -132,7 +134,7 @@ std::vector<ReplayRequest> batch_from(std::span<const ReplayRequest> requests, s
   return batch;
 }
 
-std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests, bool computes) {
+std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests, bool computes, ApartReplay* apart) {
   std::vector<Timeline> timelines(requests.size());
   const std::vector<Started> order = by_start(requests, computes);
   for (std::size_t first = 0; first < order.size();) {
@@ -145,7 +147,7 @@ std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests,
     const std::span<double> put = shared.values().first(doubles);
     double& done = shared.values().back();
     const std::span<const Started> starts = std::span(order).subspan(first, batch.size());
-    run_in_child([&] { done = static_cast<double>(run_batch(batch, starts, put, computes)); });
+    run_in_child([&] { done = static_cast<double>(run_batch(batch, starts, put, computes, apart)); });
     std::size_t at = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(done); ++i) {
       timelines[order[first + i].request] = timeline_from(put.subspan(at), batch[i].graph.tasks());
@@ -158,9 +160,9 @@ std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests,
 
 } // namespace
 
-void stagecraft_replay_simgrid(std::span<const ReplayRequest> requests, bool computes,
+void stagecraft_replay_simgrid(std::span<const ReplayRequest> requests, bool computes, ApartReplay* apart,
                                std::vector<Timeline>& timelines) {
-  timelines = replay_in_batches(requests, computes);
+  timelines = replay_in_batches(requests, computes, apart);
 }
 
 } // namespace stagecraft

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
+
+#include "sim/cost/alike_times.hpp"
 
 namespace stagecraft {
 namespace {
@@ -45,10 +48,17 @@ private:
                Seconds{problem_.backward_weight[type][op]}},
               costs_.errors(prepared_.run.micro_batches, type)[op]};
     }
-    const DeviceType& device = costs_.study().platform.types[type];
-    const Precision precision = problem_.training.precision;
-    return {problem_.cost.time(op, device, samples, precision).value_or(OperatorTime{}),
-            problem_.cost.error(op, device, samples, precision)};
+    if (first_alike_.empty()) {
+      first_alike_ = first_alike(problem_.cost, problem_.model.size());
+    }
+    const auto [entry, added] = bases_.try_emplace({first_alike_[op], type, samples});
+    if (added) {
+      const DeviceType& device = costs_.study().platform.types[type];
+      const Precision precision = problem_.training.precision;
+      entry->second = {problem_.cost.time(op, device, samples, precision).value_or(OperatorTime{}),
+                       problem_.cost.error(op, device, samples, precision)};
+    }
+    return entry->second;
   }
 
   Shares make(const Work& work, int type, double samples) {
@@ -83,7 +93,9 @@ private:
   StudyCosts& costs_;
   const Prepared& prepared_;
   const Problem& problem_;
-  std::map<std::tuple<int, int, TaskKind, double>, Shares> known_; // by stage, type, kind and samples
+  std::vector<OperatorId> first_alike_;                                // once somebody asks
+  std::map<std::tuple<OperatorId, int, double>, OperatorBasis> bases_; // by the first alike, type and samples
+  std::map<std::tuple<int, int, TaskKind, double>, Shares> known_;     // by stage, type, kind and samples
 };
 
 } // namespace
