@@ -251,11 +251,10 @@ Json to_value(const Run& run, bool timing) {
       add_metrics(json, "confidence", run);
     }
     if (run.expected) {
-      json["expected"] = {{"low_seconds", run.expected->low.value},
-                          {"high_seconds", run.expected->high.value},
-                          {"family", run.expected->family},
-                          {"models", run.expected->models},
-                          {"median_error", run.expected->median}};
+      add_metrics(json, "expected", run);
+      json["expected"]["family"] = run.expected->family;
+      json["expected"]["models"] = run.expected->models;
+      json["expected"]["median_error"] = run.expected->median;
     }
     if (run.expected_memory) {
       const RunExpectedMemory& memory = *run.expected_memory;

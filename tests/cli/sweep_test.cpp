@@ -174,10 +174,11 @@ TEST_CASE("sweep draws the cost model's errors where it is told to", "[cli][swee
                            "compare: {strategies: uniform, schedules: [gpipe, 1f1b]}\n"
                            "sweep: {training.global_batch: [16, 32]}\n");
   shop.succeed("sweep study.yaml --confidence 10 -o a.sqlite --workers 2");
-  CHECK(lines_of(shop.succeed("points a.sqlite").out)
-            .front()
-            .ends_with(",confidence_p5_seconds,confidence_median_seconds,confidence_p95_seconds,assumed_cost_share,"
-                       "tokens_per_second,tokens_per_device_second,mfu,hfu"));
+  CHECK(
+      lines_of(shop.succeed("points a.sqlite").out)
+          .front()
+          .ends_with(",confidence_p5_seconds,confidence_median_seconds,confidence_p95_seconds,assumed_cost_share,"
+                     "tokens_per_second,tokens_per_device_second,mfu,hfu,expected_low_seconds,expected_high_seconds"));
   const std::vector<std::string> points = lines_of(shop.succeed("points a.sqlite --format jsonl").out);
   REQUIRE(points.size() == 4);
   for (const std::string& line : points) {
@@ -194,6 +195,12 @@ TEST_CASE("sweep draws the cost model's errors where it is told to", "[cli][swee
       CHECK(point["confidence_" + quantile + "_seconds"].get<double>() ==
             Approx(interval[quantile].get<double>()).epsilon(1e-11));
     }
+    for (const std::string end : {"low", "high"}) {
+      CHECK(point["expected_" + end + "_seconds"].get<double>() ==
+            Approx((*run)["expected"][end + "_seconds"].get<double>()).epsilon(1e-11));
+    }
+    CHECK(point["expected_low_seconds"].get<double>() < point["iteration_seconds"].get<double>());
+    CHECK(point["expected_high_seconds"].get<double>() > point["iteration_seconds"].get<double>());
     const std::string key = point["key"];
     const Json alone = Json::parse(shop.succeed("points a.sqlite --format jsonl --replay " + key).out);
     CHECK(alone["confidence"]["iteration_seconds"] == interval);

@@ -142,9 +142,9 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
     add_flops_utilization(study, graph, prepared.plan, run);
     if (!prepared.brief) {
       add_comparisons(costs, graph, prepared.timeline.iterations == 1, run);
-      run.cost_basis = cost_basis_of(costs, prepared);
-      add_expected(study, graph, run);
     }
+    run.cost_basis = cost_basis_of(costs, prepared);
+    add_expected(study, graph, run);
     if (study.perturb) {
       run.perturbed =
           spread_of(perturbed_iterations(*study.perturb, study.platform, graph, prepared.timeline.iterations,

@@ -47,7 +47,7 @@ std::optional<PointStatus> status_of(const std::string& name) {
 
 SqliteFormat sweep_format() {
   return {.application = 0x53746763 /* "Stgc" */,
-          .schema = 5,
+          .schema = 6,
           .tables = create_points() + kTables,
           .json = {{"points", "settings", "object"}, {"sweeps", "settings", "object"}, {"sweeps", "keys", "array"}}};
 }
