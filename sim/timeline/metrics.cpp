@@ -76,6 +76,20 @@ bool feeds(const Work& work) {
   return work.kind == TaskKind::read || work.kind == TaskKind::load || work.kind == TaskKind::copy;
 }
 
+// The part of a device's gap in the middle of a pass in which its group exchanges data, one exchange after another up to
+// `exchange`. The rest of the gap it waits for slower peers.
+double exchanged_part(const TaskGraph& graph, const LastTransfers& last, const double* start, const double* finish,
+                      double free, double until, TaskId exchange) {
+  double exchanged = 0;
+  while (exchange >= 0 && until > free && graph.works[graph.work[exchange]].kind == TaskKind::exchange) {
+    const double from = std::max(free, start[exchange]);
+    exchanged += std::max(0.0, std::min(until, finish[exchange]) - from);
+    until = std::min(until, from);
+    exchange = last[exchange];
+  }
+  return exchanged;
+}
+
 // [work]: the part of its time in which its device draws idle power, as good as.
 std::vector<double> resting_parts(const TaskGraph& graph) {
   std::vector<double> parts;
@@ -107,7 +121,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
     const std::int32_t number = graph.work[task];
     const Work& work = graph.works[number];
     if (work.goes_on) { // what its group exchanges before is a part of the same pass
-      busy += start[task] - free;
+      busy += exchanged_part(graph, last, start, finish, free, start[task], last[task]);
     } else if (start[task] > free && last[task] >= 0) {
       const bool fed = feeds(graph.works[graph.work[last[task]]]);
       (fed ? stall : exposed) += exposed_part(free, start[task], fed ? free : start[last[task]], finish[last[task]]);

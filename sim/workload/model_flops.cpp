@@ -25,14 +25,27 @@ Flops model_flops(const ModelGraph& model) {
   return sum;
 }
 
-// Of T keys a query of an attention in a window looks at as many as this has.
+namespace {
+
+// Of T keys a query of an attention in a window looks at as many as this has, and in a sample of several documents at
+// those of its own.
+double part_seen(const AttentionMask& mask) {
+  const auto tokens = static_cast<double>(mask.tokens);
+  const double window = mask.window > 0 ? mask.window : tokens;
+  double pairs = mask.documents.empty() ? tokens * std::min(tokens, window) : 0;
+  for (const int document : mask.documents) {
+    pairs += document * std::min<double>(document, window);
+  }
+  return tokens > 0 ? pairs / (tokens * tokens) : 1;
+}
+
+} // namespace
+
 Flops product_flops(const Operator& op) {
   if (!row_of(op.kind).matrix) {
     return {};
   }
-  const bool has_window = op.mask && op.mask->window > 0 && op.mask->window < op.mask->tokens;
-  const double part = has_window ? static_cast<double>(op.mask->window) / static_cast<double>(op.mask->tokens) : 1;
-  return op.forward.flops / op.seen * part;
+  return op.forward.flops / op.seen * (op.mask ? part_seen(*op.mask) : 1);
 }
 
 } // namespace stagecraft

@@ -93,6 +93,10 @@ TEST_CASE("an exchange starts when the last device of the group has come to it",
   check_times(run.of_device(1), {{0, 2}, {5, 10}, {10, 13}, {13, 16}, {19, 19}, {22, 30}});
   check_times(run.of_device(0), {{0, 1}, {5, 7.5}, {7.5, 9}, {9, 10.5}, {19, 19}, {22, 26}});
   check_times(run.of_kind(TaskKind::exchange), {{2, 5}, {13, 19}, {19, 22}});
+  // Device 0 is done at 26, and waits from 1 to 2 and from 10.5 to 13; device 1 is always busy.
+  CHECK(run.metrics.busy[0].value == near(26 - 1 - 2.5));
+  CHECK(run.metrics.busy[1].value == near(30));
+  CHECK(run.metrics.load_imbalance == near(30 / ((22.5 + 30) / 2) - 1));
 }
 
 // Stage 0 computes for 1 s, gathers 8 B, computes for 1 s and sends 8 B. The second micro-batch gathers while the first

@@ -1,5 +1,7 @@
 // Layers of vision transformers, T5 and Mamba-2, and documents packed into a sequence, by hand.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/model_flops.hpp"
+#include "tests/catch.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {
@@ -25,6 +27,19 @@ TEST_CASE("documents of a sequence do not see each other", "[workload][sequence]
   CHECK(pairs(", documents: 5") == 2 * 25);
   CHECK(pairs(", documents: 10") == pairs(""));
   CHECK(pairs(", documents: [4, 6], causal: true, window: 2") == (1 + 2 * 3) + (1 + 2 * 5));
+}
+
+// PaLM's count of an attention: every pair of a query and a key of its document, or of its window.
+TEST_CASE("model FLOPs count the pairs within documents, whatever a causal mask leaves out", "[workload][sequence]") {
+  const auto flops = [](const std::string& mask) {
+    return product_flops(after_product(18, "kind: attention, heads: 2" + mask)).value;
+  };
+  const double all = flops("");
+  CHECK(flops(", causal: true") == test::near(all));
+  CHECK(flops(", documents: [4, 6]") == test::near(all * (16 + 36) / 100));
+  CHECK(flops(", documents: [4, 6], causal: true") == test::near(all * (16 + 36) / 100));
+  CHECK(flops(", documents: [4, 6], causal: true, window: 5") == test::near(all * (4 * 4 + 6 * 5) / 100));
+  CHECK(flops(", causal: true, window: 5") == test::near(all * 5 / 10));
 }
 
 TEST_CASE("documents of one length are as many sequences to a kernel", "[workload][sequence]") {
