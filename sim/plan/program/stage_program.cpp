@@ -411,7 +411,7 @@ std::variant<const StageProgram*, Infeasible> KnownPrograms::make(const ModelGra
   }
   auto made = program_of_cut(cut, model, stage, axes, times);
   if (Infeasible* reason = std::get_if<Infeasible>(&made)) {
-    return *std::move(reason);
+    return std::move(*reason);
   }
   return &known_.emplace_back(Known{axes, std::move(cut), std::get<StageProgram>(std::move(made))}).program;
 }
