@@ -40,9 +40,20 @@ std::vector<double> equal_tics(const Extent& extent) {
   return tics;
 }
 
-std::vector<double> logarithmic_tics(const Extent& extent) {
+// Whether the letters of two numbers below a plot stand apart whose places are so large a part of its width apart.
+bool stand_apart(double one, double other, double part) {
+  constexpr double kPlot = 230, kLetter = 6, kGap = 8; // pixels
+  const auto letters = static_cast<double>(figure_number(one).size() + figure_number(other).size()) / 2;
+  return part * kPlot >= letters * kLetter + kGap;
+}
+
+// Powers of ten, and twice and five times each where there are few of them and, `below` a plot, letters stand apart.
+std::vector<double> logarithmic_tics(const Extent& extent, bool below) {
   constexpr double kManyDecades = 1e3;
-  const bool many = extent.high > kManyDecades * extent.low;
+  const double parts = std::log(kRoom * extent.high) - std::log(extent.low / kRoom);
+  const double longest = std::pow(10, std::floor(std::log10(extent.high)));
+  const bool crowded = below && !stand_apart(longest, 2 * longest, std::log(2) / parts);
+  const bool many = crowded || extent.high > kManyDecades * extent.low;
   std::vector<double> tics;
   std::size_t inside = 0;
   const int last = static_cast<int>(std::floor(std::log10(kRoom * extent.high)));
@@ -61,7 +72,6 @@ std::vector<double> logarithmic_tics(const Extent& extent) {
 // room for their letters. None where the chart is no curve, or has many.
 std::vector<double> own_tics(const Chart& chart, bool logarithmic) {
   constexpr std::size_t kFew = 12;
-  constexpr double kPlot = 230, kLetter = 6, kGap = 8; // pixels
   std::set<double> values;
   for (const ChartSeries& series : chart.series) {
     for (const Mark& mark : series.marks) {
@@ -76,8 +86,7 @@ std::vector<double> own_tics(const Chart& chart, bool logarithmic) {
   const auto on_scale = [&](double value) { return logarithmic ? std::log(value) : value; };
   const double first = on_scale(*values.begin()), last = on_scale(*values.rbegin());
   const auto apart = [&](double a, double b) {
-    const auto letters = static_cast<double>(figure_number(a).size() + figure_number(b).size()) / 2;
-    return (on_scale(b) - on_scale(a)) / (last - first) * kPlot >= letters * kLetter + kGap;
+    return stand_apart(a, b, (on_scale(b) - on_scale(a)) / (last - first));
   };
   std::vector<double> tics = {*values.begin()};
   for (const double value : values) {
@@ -130,7 +139,7 @@ std::string range_command(const char* axis, double low, double high) {
 
 std::string logarithmic_commands(const Extent& extent, const char* axis, const std::vector<double>& tics) {
   return std::string("set logscale ") + axis + "\nset format " + axis + " '%g'\n" +
-         tics_command(axis, tics.empty() ? logarithmic_tics(extent) : tics);
+         tics_command(axis, tics.empty() ? logarithmic_tics(extent, axis == std::string_view("x")) : tics);
 }
 
 std::string number_axis_commands(const Chart& chart, bool vertical) {

@@ -270,6 +270,10 @@ TEST_CASE("the values of a curve stand below it where they are few", "[report][f
   CHECK(tics(Look::points, {19, 50}) == "(10, 20, 50)");
   CHECK(tics(Look::points, {24, 48}) == "(25, 30, 35, 40, 45)");
   CHECK(tics(Look::points, {24}) == "(24)");
+  // Powers of ten alone where others would run into them: from 100000 to 200000 is ln 2 of ln 440 + 2 ln 1.1 of the
+  // plot, 25 pixels, and six digits take 36 beside a gap.
+  CHECK(tics(Look::points, {500, 220000}) == "(100, 1000, 10000, 100000)");
+  CHECK(tics(Look::points, {500, 20000}) == "(100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000)");
 }
 
 TEST_CASE("no point of a figure stands on the end of an axis", "[report][figures]") {
