@@ -39,9 +39,11 @@ StageMemory stage_memory(const Training& training, double parameters, const Acti
   const Offload& offload = training.offload;
   const bool rests = offload.parameters && sharding.parts_weights();   // with the host
   const bool leaves = offload.gradients && sharding.parts_gradients(); // after each micro-batch
+  const bool casts = sharding.parts_weights() && !training.weight_copy && per_parameter.weight < kFullBytes;
   const double gradients = parameters * (1 - (leaves ? offload.optimizer : 0));
-  return {.weights =
-              Bytes{rests ? 0 : parameters * per_parameter.weight / (sharding.parts_weights() ? sharding.replicas : 1)},
+  return {.weights = Bytes{rests || casts ? 0
+                                          : parameters * per_parameter.weight /
+                                                (sharding.parts_weights() ? sharding.replicas : 1)},
           .gradients = Bytes{gradients * per_parameter.gradient / (sharding.parts_gradients() ? sharding.replicas : 1)},
           .optimizer = Bytes{parameters * (1 - offload.optimizer) * per_parameter.optimizer},
           .per_micro_batch = stash.held + (recompute == Recompute::none ? Bytes{0} : input),

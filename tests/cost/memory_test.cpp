@@ -52,6 +52,25 @@ TEST_CASE("memory of a stage part by part", "[cost][memory]") {
   CHECK(memory.fixed(1).value == 16000 + 100);
 }
 
+// FSDP: a part of the weights in fp32, of Adam's two states and of the gradients, 16 bytes in all; a copy of the part
+// in 16 bits makes it 18.
+TEST_CASE("weights that are cast as they are gathered have no copy", "[cost][memory]") {
+  Training training = training_of("adam", Precision::bf16);
+  training.gradient_precision = Precision::fp32;
+  training.sharding.replicas = 4;
+  const auto fixed = [&](Zero zero, bool copy) {
+    training.sharding.zero = zero;
+    training.weight_copy = copy;
+    return stage_memory(training, 1000, {}, Bytes{0}, Bytes{0}, Recompute::none).fixed(1).value;
+  };
+  CHECK(fixed(Zero::weights, false) == 1000 * 16 / 4);
+  CHECK(fixed(Zero::weights, true) == 1000 * 18 / 4);
+  // Each has all weights, which nobody gathers.
+  CHECK(fixed(Zero::gradients, false) == fixed(Zero::gradients, true));
+  training.precision = Precision::fp32; // there is nothing else
+  CHECK(fixed(Zero::weights, false) == 1000 * 16 / 4);
+}
+
 TEST_CASE("recompute keeps a stage's input per micro-batch, and the restored activations once", "[cost][memory]") {
   const Training training = training_of("sgd", Precision::fp32);
   const StageMemory memory = stage_memory(training, 0, {Bytes{0}, Bytes{500}}, Bytes{30}, Bytes{20}, Recompute::full);

@@ -395,6 +395,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.pipelined_exchange = map.boolean("pipelined_exchange", training.pipelined_exchange);
   training.deferred_head = map.boolean("deferred_head", training.deferred_head);
   training.exchanges_slow = map.boolean("exchanges_slow", training.exchanges_slow);
+  training.weight_copy = map.boolean("weight_copy", training.weight_copy);
   training.delayed_weights = map.boolean("delayed_weights", training.delayed_weights);
   training.all_reduce = &map.choice("all_reduce", kAllReduces, training.all_reduce->name);
   constexpr int kMostChunks = 1024;

@@ -276,6 +276,9 @@ struct Training {
   bool deferred_head = false;
   /// Whether what exchanges slow down follows from a rule on devices whose types state nothing.
   bool exchanges_slow = false;
+  /// Where weights are shared (zero 3), a device holds its part of them in the training's precision beside that in
+  /// fp32; false: it casts that one as it is gathered.
+  bool weight_copy = true;
   /// Of a backward beside a forward, layer by layer, gradients of weights come behind what ranks that share experts
   /// wait for.
   bool delayed_weights = false;
