@@ -14,6 +14,7 @@
 #include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan/estimate/plan_request.hpp"
 #include "sim/plan/estimate/problem_memo.hpp"
+#include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
 
 namespace stagecraft {
@@ -38,9 +39,11 @@ struct FoundLayers {
 class Layers {
 public:
   Layers(const PlanRequest& request, int streams)
-      : request_(request), problem_(request.problem), streams_(streams), found_(kept_for<FoundLayers>(request, [&] {
-          return FoundLayers{.seconds = std::vector<std::vector<double>>(problem_.platform.types.size())};
-        })) {
+      : request_(request), problem_(request.problem), streams_(streams),
+        found_(kept_for<FoundLayers>(
+            request,
+            [&] { return FoundLayers{.seconds = std::vector<std::vector<double>>(problem_.platform.types.size())}; })),
+        known_(kept_for<KnownStages>(request, [] { return KnownStages(); })) {
     const int n = problem_.model.size();
     std::vector<int> level(n, 0);
     for (OperatorId op = 0; op < n; ++op) {
@@ -77,7 +80,7 @@ public:
   Seconds estimate(const std::vector<int>& bounds, const std::vector<DeviceId>& devices, const Plan& plan) {
     const auto [known, is_new] = found_->estimates.try_emplace({devices, bounds});
     if (is_new) {
-      known->second = estimate_iteration(problem_, plan, cost_plan(problem_, plan));
+      known->second = estimate_iteration(problem_, plan, cost_plan(problem_, plan, known_.get()));
     }
     return known->second;
   }
@@ -402,6 +405,7 @@ private:
   std::vector<double> parameters_, resident_; // over the levels below
   std::vector<Activations> stash_;            // the same
   std::shared_ptr<FoundLayers> found_;
+  std::shared_ptr<KnownStages> known_;
   std::vector<double> speed_;                  // [type]: whole models per second
   std::vector<double> work_left_;              // [k]: of level k and later ones, at least, in whole models
   std::vector<double> level_bytes_;            // [level]: of memory, without borders and micro-batches in flight
