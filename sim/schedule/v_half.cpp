@@ -158,23 +158,42 @@ private:
           ->activations;
     }
 
-    // Whether more than `most` is held if the item in `slot` moves to `earlier`. Nothing changes behind a slot before
-    // which as much is held as without the move.
-    bool holds_too_much(int slot, int earlier, int most, bool explicit_weights) const {
-      Held held = before[earlier];
-      for (int at = earlier; at < static_cast<int>(passes.size()) && (at <= slot || held != before[at]); ++at) {
-        held.pass(at == earlier ? passes[slot] : at == slot ? -1 : passes[at], explicit_weights);
-        if (held.activations > most) {
-          return true;
+    // The first free slot from `first` on, or its own, to which the item in `slot` can move without more being held
+    // than `most`. On the way to its own slot one more is held if it is an F; and one more again if it takes a slot in
+    // which a W would have run, until there is a free one for which no W waits.
+    int earliest(int slot, int first, int most, bool explicit_weights) const {
+      const int taken_by_it = passes[slot] == kForwardDown || passes[slot] == kForwardUp ? 1 : 0;
+      int found = slot;
+      bool delayed_exceeds = false; // so it would between this slot and that free one
+      for (int at = slot - 1; at >= first; --at) {
+        const Held& after = before[at + 1];
+        if (taken_by_it > 0 && after.activations + 1 > most) {
+          break;
+        }
+        const bool catches_up = at + 1 < slot && passes[at + 1] < 0 && after.waiting == 0;
+        delayed_exceeds = after.activations + taken_by_it + 1 > most || (delayed_exceeds && !catches_up);
+        const bool delays = !explicit_weights && before[at].waiting > 0;
+        if (taken[at] == 0 && !(delays && delayed_exceeds)) {
+          found = at;
         }
       }
-      return false;
+      return found;
     }
 
+    // Where weights have slots of their own, F holds more, and W less, on the way, and B changes nothing.
     void move(int slot, int to, bool explicit_weights) {
-      if (to != slot) {
-        passes[to] = std::exchange(passes[slot], -1);
+      if (to == slot) {
+        return;
+      }
+      passes[to] = std::exchange(passes[slot], -1);
+      if (!explicit_weights || to > slot) {
         follow(std::min(slot, to), std::max(slot, to), explicit_weights);
+        return;
+      }
+      Held held;
+      held.pass(passes[to], true);
+      for (int at = to + 1; at <= slot && held.activations != 0; ++at) {
+        before[at].activations += held.activations;
       }
     }
   };
@@ -246,9 +265,7 @@ private:
       int& at = slots_[item.rank][item.pass][item.number];
       Row& row = rows[item.rank];
       if (phase == kDrains || (phase == kFills && with_weights)) {
-        for (at = earliest(item);
-             at < item.slot && (row.taken[at] != 0 || row.holds_too_much(item.slot, at, most, with_weights)); ++at) {
-        }
+        at = row.earliest(item.slot, earliest(item), most, with_weights);
         row.move(item.slot, at, with_weights);
       }
       row.taken[at] = 1;

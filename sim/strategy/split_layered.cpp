@@ -7,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan/estimate/plan_request.hpp"
 #include "sim/plan/estimate/problem_memo.hpp"
+#include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
 
 namespace stagecraft {
@@ -21,19 +23,27 @@ constexpr int kStreams = 4;             // used if the study does not say
 constexpr std::size_t kMostReplays = 6; // of plans, those with the least estimates
 constexpr double kMargin = 1e-6;        // of limits, far more than what ties decide
 
+// Of one list of devices, without a limit of memory.
+struct FoundCut {
+  double least = -1; // no cut has a smaller maximum; -1: not known
+  std::optional<std::vector<int>> bounds;
+};
+
 // What no schedule changes, kept for the next one.
 struct FoundLayers {
-  std::vector<std::vector<double>> seconds;               // [type][level], filled when asked for
-  std::map<std::vector<DeviceId>, std::vector<int>> cuts; // without a limit of memory
+  std::vector<std::vector<double>> seconds; // [type][level], filled when asked for
+  std::map<std::vector<DeviceId>, FoundCut> cuts;
   std::map<std::pair<std::vector<DeviceId>, std::vector<int>>, Seconds> estimates; // of cuts
 };
 
 class Layers {
 public:
   Layers(const PlanRequest& request, int streams)
-      : request_(request), problem_(request.problem), streams_(streams), found_(kept_for<FoundLayers>(request, [&] {
-          return FoundLayers{.seconds = std::vector<std::vector<double>>(problem_.platform.types.size())};
-        })) {
+      : request_(request), problem_(request.problem), streams_(streams),
+        found_(kept_for<FoundLayers>(
+            request,
+            [&] { return FoundLayers{.seconds = std::vector<std::vector<double>>(problem_.platform.types.size())}; })),
+        known_(kept_for<KnownStages>(request, [] { return KnownStages(); })) {
     const int n = problem_.model.size();
     std::vector<int> level(n, 0);
     for (OperatorId op = 0; op < n; ++op) {
@@ -54,15 +64,15 @@ public:
   // memory; empty if none fit. A[j][n] = min over k of max(A[k][n-1], T(k, j, device n), X(k, device n-1, device n)).
   // Where the best without a limit of memory fits, it is the one.
   std::vector<int> cut(const std::vector<DeviceId>& devices) {
-    const auto [known, is_new] = found_->cuts.try_emplace(devices);
-    if (is_new) {
-      known->second = best_cut(measure(devices, false));
+    FoundCut& known = found_->cuts[devices];
+    if (!known.bounds) {
+      known.bounds = best_cut(measure(devices, false, known));
     }
-    const std::vector<int>& unlimited = known->second;
+    const std::vector<int>& unlimited = *known.bounds;
     if (unlimited.empty()) {
       return {};
     }
-    const Parts parts = measure(devices, true);
+    const Parts parts = measure(devices, true, known);
     return all_fit(parts, unlimited) ? unlimited : best_cut(parts);
   }
 
@@ -70,7 +80,7 @@ public:
   Seconds estimate(const std::vector<int>& bounds, const std::vector<DeviceId>& devices, const Plan& plan) {
     const auto [known, is_new] = found_->estimates.try_emplace({devices, bounds});
     if (is_new) {
-      known->second = estimate_iteration(problem_, plan, cost_plan(problem_, plan));
+      known->second = estimate_iteration(problem_, plan, cost_plan(problem_, plan, known_.get()));
     }
     return known->second;
   }
@@ -116,7 +126,7 @@ private:
     return cut_below(parts, kInfinity);
   }
 
-  bool all_fit(const Parts& parts, const std::vector<int>& bounds) const {
+  bool all_fit(const Parts& parts, const std::vector<int>& bounds) {
     for (int part = 0; part < parts.count(); ++part) {
       if (!fits(bounds[part], bounds[part + 1], parts, part, memory_upto(parts.held[part]), true)) {
         return false;
@@ -125,7 +135,7 @@ private:
     return true;
   }
 
-  Parts measure(const std::vector<DeviceId>& devices, bool limited) {
+  Parts measure(const std::vector<DeviceId>& devices, bool limited, FoundCut& known) {
     if (work_left_.empty()) {
       measure_work();
     }
@@ -139,8 +149,11 @@ private:
     }
     parts.first = limited ? first_levels(parts) : std::vector<int>(parts.count(), 0);
     parts.first.resize(parts.count() + 1, count());
-    parts.least =
-        std::max({work_left_.front() / parts.speed_left.front(), longest_level(devices), longest_border(devices)});
+    if (known.least < 0) {
+      known.least =
+          std::max({work_left_.front() / parts.speed_left.front(), longest_level(devices), longest_border(devices)});
+    }
+    parts.least = known.least;
     return parts;
   }
 
@@ -214,20 +227,23 @@ private:
     border_held_ = bytes({.incoming = Bytes{1}}, 1) - border_bytes_;
   }
 
-  // The memory that the levels below each take on the device of a part, without borders.
-  std::vector<double> memory_upto(double held) const {
-    std::vector<double> upto(levels_.size() + 1, 0.0);
-    for (std::size_t level = 0; level < levels_.size(); ++level) {
-      upto[level + 1] = upto[level] + level_bytes_[level] + held * level_held_[level];
+  // The memory that the levels below each take where so many micro-batches are held, without borders.
+  const std::vector<double>& memory_upto(double held) {
+    std::vector<double>& upto = upto_[held];
+    if (upto.empty()) {
+      upto.assign(levels_.size() + 1, 0.0);
+      for (std::size_t level = 0; level < levels_.size(); ++level) {
+        upto[level + 1] = upto[level] + level_bytes_[level] + held * level_held_[level];
+      }
     }
     return upto;
   }
 
   // As many levels as fit on each part, from the last one back, were there no borders.
-  std::vector<int> first_levels(const Parts& parts) const {
+  std::vector<int> first_levels(const Parts& parts) {
     std::vector<int> first(parts.count() + 1, count());
     for (int part = parts.count() - 1; part >= 0; --part) {
-      const std::vector<double> upto = memory_upto(parts.held[part]);
+      const std::vector<double>& upto = memory_upto(parts.held[part]);
       const auto last = upto.begin() + first[part + 1];
       const double most = problem_.platform.type_of(parts.devices[part]).memory.value + kMargin * upto.back();
       first[part] = static_cast<int>(std::lower_bound(upto.begin(), last, *last - most) - upto.begin());
@@ -247,7 +263,7 @@ private:
     std::vector<std::vector<int>> from(parts.count(), std::vector<int>(layers + 1, -1));
     for (int part = 0; part < parts.count(); ++part) {
       const std::vector<double>& seconds = seconds_of(problem_.type_index(parts.devices[part]));
-      const std::vector<double> upto = memory_upto(parts.held[part]);
+      const std::vector<double>& upto = memory_upto(parts.held[part]);
       const int later = parts.count() - 1 - part; // parts, each with at least one level
       const double most_left = limit == kInfinity ? kInfinity : most * parts.speed_left[part] * (1 + kMargin);
       const PathCost path = part > 0 ? problem_.path(parts.devices[part - 1], parts.devices[part]) : PathCost{};
@@ -389,25 +405,35 @@ private:
   std::vector<double> parameters_, resident_; // over the levels below
   std::vector<Activations> stash_;            // the same
   std::shared_ptr<FoundLayers> found_;
-  std::vector<double> speed_;                 // [type]: whole models per second
-  std::vector<double> work_left_;             // [k]: of level k and later ones, at least, in whole models
-  std::vector<double> level_bytes_;           // [level]: of memory, without borders and micro-batches in flight
-  std::vector<double> level_held_;            // [level]: of memory, for each micro-batch in flight
-  double border_bytes_ = 0, border_held_ = 0; // for each byte that comes in, the same
-  double outgoing_bytes_ = 0;                 // for each byte that goes out
+  std::shared_ptr<KnownStages> known_;
+  std::vector<double> speed_;                  // [type]: whole models per second
+  std::vector<double> work_left_;              // [k]: of level k and later ones, at least, in whole models
+  std::vector<double> level_bytes_;            // [level]: of memory, without borders and micro-batches in flight
+  std::vector<double> level_held_;             // [level]: of memory, for each micro-batch in flight
+  std::map<double, std::vector<double>> upto_; // [micro-batches in flight][level]
+  double border_bytes_ = 0, border_held_ = 0;  // for each byte that comes in, the same
+  double outgoing_bytes_ = 0;                  // for each byte that goes out
 };
 
-// The `count` fastest devices, in the given order, once per chunk.
-std::vector<DeviceId> fastest(const PlanRequest& request, std::size_t count) {
+// The devices, the fastest ones first.
+std::vector<DeviceId> by_speed(const PlanRequest& request) {
   std::vector<DeviceId> sorted = request.devices;
   std::stable_sort(sorted.begin(), sorted.end(), [&](DeviceId a, DeviceId b) {
     const auto& seconds = request.problem.prefix.seconds;
     return seconds[request.problem.type_index(a)].back() < seconds[request.problem.type_index(b)].back();
   });
-  sorted.resize(count);
+  return sorted;
+}
+
+// The first `count` of these, in the order of the request, once per chunk.
+std::vector<DeviceId> fastest(const PlanRequest& request, const std::vector<DeviceId>& sorted, std::size_t count) {
+  std::vector<char> is_chosen(request.problem.platform.devices.size(), 0);
+  for (std::size_t at = 0; at < count; ++at) {
+    is_chosen[sorted[at]] = 1;
+  }
   std::vector<DeviceId> chosen;
   std::copy_if(request.devices.begin(), request.devices.end(), std::back_inserter(chosen),
-               [&](DeviceId device) { return std::find(sorted.begin(), sorted.end(), device) != sorted.end(); });
+               [&](DeviceId device) { return is_chosen[device] != 0; });
   return place_stages(chosen, request.chunks, request.stage_placement);
 }
 
@@ -415,8 +441,9 @@ std::vector<DeviceId> fastest(const PlanRequest& request, std::size_t count) {
 std::vector<std::pair<Seconds, Plan>> plans_by_estimate(const PlanRequest& request, Layers& layers) {
   const Problem& problem = request.problem;
   std::vector<std::pair<Seconds, Plan>> plans;
+  const std::vector<DeviceId> sorted = by_speed(request);
   for (std::size_t count = 1; count <= request.devices.size(); ++count) {
-    const std::vector<DeviceId> devices = fastest(request, count);
+    const std::vector<DeviceId> devices = fastest(request, sorted, count);
     if (static_cast<int>(devices.size()) > layers.count()) {
       break;
     }
@@ -462,7 +489,7 @@ PlanResult split_layered(const PlanRequest& request) {
   }
   auto plans = plans_by_estimate(request, layers);
   if (plans.empty()) { // the check of a single stage says what is lacking
-    return layers.plan({0, layers.count()}, fastest(request, 1));
+    return layers.plan({0, layers.count()}, fastest(request, by_speed(request), 1));
   }
   return request.evaluate ? fastest_replayed(request, plans) : std::move(plans.front().second);
 }

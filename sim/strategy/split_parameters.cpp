@@ -1,8 +1,10 @@
 // Stages of about equal parameter count, as DeepSpeed's `parameters` method does it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "sim/base/improves.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 #include "sim/strategy/dynamic_programming/ideal_pipeline.hpp"
 #include "sim/strategy/first_plans.hpp"
@@ -47,16 +49,35 @@ std::vector<int> balanced_cuts(std::span<const double> weights, int parts) {
   return bounds;
 }
 
+namespace {
+
+// Into so many parts, which are the same under every schedule.
+struct ParameterCuts {
+  std::map<int, std::vector<int>> of_parts;
+};
+
+const std::vector<int>& parameter_cuts(const PlanRequest& request, ParameterCuts& known, int parts) {
+  std::vector<int>& bounds = known.of_parts[parts];
+  if (bounds.empty()) {
+    std::vector<double> parameters;
+    for (const Operator& op : request.problem.model.operators) {
+      parameters.push_back(op.parameters);
+    }
+    bounds = balanced_cuts(parameters, parts);
+  }
+  return bounds;
+}
+
+} // namespace
+
 PlanResult split_parameters(const PlanRequest& request) {
   if (const std::string reason = too_many_stages(request); !reason.empty()) {
     return Infeasible{reason};
   }
   const std::vector<DeviceId> devices = chunked_devices(request);
-  std::vector<double> parameters;
-  for (const Operator& op : request.problem.model.operators) {
-    parameters.push_back(op.parameters);
-  }
-  const Plan plan = make_chain_plan(request, balanced_cuts(parameters, static_cast<int>(devices.size())), devices);
+  const auto known = kept_for<ParameterCuts>(request, [] { return ParameterCuts(); });
+  const Plan plan =
+      make_chain_plan(request, parameter_cuts(request, *known, static_cast<int>(devices.size())), devices);
   if (request.chunks > 1 && plan.stages.size() < devices.size()) {
     return Infeasible{"balancing parameters leaves " + std::to_string(devices.size() - plan.stages.size()) + " of " +
                       std::to_string(devices.size()) + " stages empty"};

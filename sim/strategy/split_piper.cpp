@@ -58,6 +58,11 @@ public:
     best_.assign(used_.size() * width_, kInfinity);
     choice_ = std::make_unique_for_overwrite<Choice[]>(used_.size() * width_);
     std::fill_n(best_.begin() + static_cast<std::ptrdiff_t>((used_.size() - 1) * width_), width_, 0.0);
+    for (int replicas = 1; replicas <= devices_; ++replicas) {
+      if (instance_.allows_replicas(replicas)) {
+        replicas_.push_back(replicas);
+      }
+    }
     sum_up();
     bound_devices();
   }
@@ -155,8 +160,11 @@ private:
   void add_stage(int lower, int upper, std::size_t t) {
     const int degree = instance_.degrees[t].degree;
     segment_.set(used_[lower], used_[upper], static_cast<int>(t));
-    for (int replicas = 1; replicas * degree <= devices_; ++replicas) {
+    for (const int replicas : replicas_) {
       const int devices = replicas * degree;
+      if (devices > devices_) {
+        break;
+      }
       const Candidate candidate{lower,
                                 upper,
                                 static_cast<int>(t),
@@ -166,7 +174,7 @@ private:
                                 std::max({devices, least_[lower], devices + least_[upper]}),
                                 std::min(most_devices_[lower], devices + most_devices_[upper])};
       const double least = (seconds_[t][upper] - seconds_[t][lower]) / replicas;
-      if (candidate.first <= candidate.last && instance_.allows_replicas(replicas) && least <= limit_ * (1 + kTie) &&
+      if (candidate.first <= candidate.last && least <= limit_ * (1 + kTie) &&
           segment_.fastest(replicas) * (1 - kTie) <= limit_) {
         add_candidate(candidate);
       }
@@ -265,6 +273,7 @@ private:
   PiperSegment segment_;
   std::vector<int> used_; // states, from the empty one to the whole graph
   double limit_;
+  std::vector<int> replicas_; // that a stage may have, ascending
   int devices_, most_ = 0;
   std::size_t width_ = 0;
   std::vector<double> best_;

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/improves.hpp"
 #include "sim/replay/clock_start.hpp"
+#include "sim/replay/in_order.hpp"
 #include "sim/replay/max_min_run.hpp"
+#include "sim/replay/recurrence.hpp"
+#include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/steady.hpp"
 #include "tests/catch.hpp"
@@ -114,6 +117,36 @@ TEST_CASE("one replay that stops where its period shows tells what replays of mo
     longer += stopped.iterations > watched.iterations ? 1 : 0;
   }
   CHECK(left_out > 40);
+  CHECK(longer > 10);
+}
+
+Timeline replay_ahead(const ReplayRequest& request) {
+  Recurrence<> recurrence(request);
+  recurrence.start();
+  return recurrence.take();
+}
+
+TEST_CASE("in one order of tasks, iteration by iteration, times are those of devices that run ahead",
+          "[study][steady]") {
+  std::mt19937 random(43);
+  int longer = 0;
+  for (int n = 0; n < 60; ++n) {
+    const test::RandomCase one = random_case(random);
+    const Platform platform = test::star_of(one.pipeline);
+    TaskGraph graph = graph_of(one, platform);
+    order_transfers(graph);
+    const ReplayRequest request{
+        .graph = graph, .platform = platform, .iterations = kShort, .most_iterations = 8 * kShort};
+    const std::optional<Timeline> in_order = replay_in_order(request);
+    CAPTURE(n, one.schedule.name, one.pipeline.ranks, one.schedule.micro_batches);
+    REQUIRE(in_order);
+    const Timeline whole = replay_ahead({graph, platform, request.most_iterations});
+    check_counts(graph, *in_order, first_steady(graph, whole, kShort));
+    const Timeline ahead = replay_ahead({graph, platform, in_order->iterations});
+    CHECK(in_order->start == ahead.start);
+    CHECK(in_order->finish == ahead.finish);
+    longer += in_order->iterations > kShort ? 1 : 0;
+  }
   CHECK(longer > 10);
 }
 

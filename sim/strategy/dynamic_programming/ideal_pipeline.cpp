@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <type_traits>
 
@@ -40,8 +42,11 @@ public:
     best_node_ = -1;
     measure_memory();
     reached_.assign(choices_.nodes.size(), {});
-    value_.resize(choices_.nodes.size() * states_);
-    from_.resize(choices_.nodes.size() * states_);
+    if (value_ == nullptr) { // most of it may never be touched
+      value_ = std::make_unique_for_overwrite<double[]>(choices_.nodes.size() * states_);
+      from_ = std::make_unique_for_overwrite<From[]>(choices_.nodes.size() * states_);
+    }
+    least_on_.clear();
     reach(0, 0);
     value_[0] = 0;
     for (std::size_t node = 0; node < choices_.nodes.size(); ++node) {
@@ -51,6 +56,9 @@ public:
       }
       if (reached_[node].first > reached_[node].last) {
         continue;
+      }
+      if (total == 0 && exact_stages == 0 && node > 0 && choices_.in_order) {
+        drop_longer(static_cast<int>(node));
       }
       for (const DeviceChoices::Next& next : here.next) {
         const bool may_end =
@@ -164,9 +172,22 @@ private:
   void reach(int node, int state) {
     Range& range = reached_[node];
     if (range.last < 0) {
-      std::fill_n(value_.begin() + static_cast<std::ptrdiff_t>(node * states_), states_, kInfinity);
+      std::fill_n(value_.get() + static_cast<std::size_t>(node) * states_, states_, kInfinity);
     }
     range = {std::min(range.first, state), std::max(range.last, state)};
+  }
+
+  // Drops the states of a node that another one with the same last device and fewer stages does as well, where any
+  // number of stages will do: what follows may as well follow that one, in a pipeline that is found before. No
+  // difference counts below what every pipeline takes.
+  void drop_longer(int node) {
+    std::vector<double>& least = least_on_[choices_.nodes[node].device];
+    least.resize(states_, kInfinity);
+    double* const here = value_.get() + static_cast<std::size_t>(node) * states_;
+    for (int state = reached_[node].first; state <= reached_[node].last; ++state) {
+      const bool as_well = least[state] <= std::max(here[state], longest_operator_);
+      (as_well ? here : least.data())[state] = as_well ? kInfinity : here[state];
+    }
   }
 
   // The first state after which the devices left can do the work that is left, in a chain of states.
@@ -180,7 +201,7 @@ private:
     const int type = request_.problem.type_index(to.device);
     const auto& seconds = costs_.seconds[type];
     const auto& least_after = least_after_[type];
-    const double* here = value_.data() + static_cast<std::size_t>(node) * states_;
+    const double* here = value_.get() + static_cast<std::size_t>(node) * states_;
     const double slack = speed_left(choices_.nodes[node]);
     const double next_slack = speed_left(to);
     const double limit = memory_of(to.device).value * (1 + kTie);
@@ -305,9 +326,10 @@ private:
   std::vector<double> left_;
   std::vector<Place> places_; // [stage]
   std::vector<std::vector<double>> least_after_;
-  std::vector<Range> reached_; // [node]
-  std::vector<double> value_;  // of nodes that were reached
-  std::vector<From> from_;
+  std::vector<Range> reached_;      // [node]
+  std::unique_ptr<double[]> value_; // [node * states + state], of nodes that were reached
+  std::unique_ptr<From[]> from_;
+  std::map<DeviceId, std::vector<double>> least_on_; // [last device][state]: over nodes with fewer stages
 };
 
 bool plan_fits(const PlanRequest& request, const Plan& plan) {
@@ -515,6 +537,7 @@ DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, 
   const std::vector<int> class_of = all ? std::vector<int>() : device_classes(problem, devices).of;
   DeviceChoices choices;
   choices.most_stages = count;
+  choices.in_order = !all;
   std::vector<double> speed(count + 1, 0.0); // speed of the devices from i on
   std::vector<Bytes> memory(count + 1);
   for (int i = count - 1; i >= 0; --i) {

@@ -38,6 +38,7 @@ struct DeviceChoices {
   };
   std::vector<Node> nodes; ///< ascending in stages
   int most_stages = 0;
+  bool in_order = false; ///< what may follow a node follows from its device alone, however many stages it has
 };
 
 /// The stages found: stage i ends at states[i] and runs on the device of nodes[i].

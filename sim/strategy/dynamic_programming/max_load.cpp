@@ -235,10 +235,7 @@ public:
     for (int stage = 0; stage < total; ++stage) {
       held_[stage] = request_.in_flight(stage, total);
     }
-    held_after_.assign(total + 1, kInfinity);
-    for (int stage = total; stage-- > 0;) {
-      held_after_[stage] = std::min(held_after_[stage + 1], held_[stage]);
-    }
+    note_least_held();
     const int last = ideals_.rows() - 1;
     forget_values();
     least_.assign(ideals_.rows(), kInfinity);
@@ -258,6 +255,32 @@ public:
       best = good && (best == 0 || used_[c] < used_[best]) ? c : best;
     }
     return trace(best);
+  }
+
+  // [total]: no pipeline of so many stages that fit has a smaller max-load, unless it is `below` or more. One search
+  // for all of them, from the end on, where what a stage holds follows from how many come after it; else 0.
+  std::vector<double> least_of_totals(double below) {
+    std::vector<double> least(request_.devices.size() + 1, 0.0);
+    if (!is_chain_ || !holds_by_place_from_end()) {
+      return least;
+    }
+    total_ = static_cast<int>(request_.devices.size());
+    limited_ = true;
+    below_ = std::min(below, std::numeric_limits<double>::max());
+    note_least_held();
+    const int last = ideals_.rows() - 1;
+    forget_values();
+    least_.assign(ideals_.rows(), kInfinity);
+    dp(last)[0] = least_[last] = 0;
+    valued_[last] = {0};
+    for (int ideal = last; ideal-- > 0;) {
+      fill_from_end(ideal);
+    }
+    std::fill(least.begin(), least.end(), kInfinity);
+    for (const std::size_t c : valued_.front()) {
+      least[used_[c]] = std::min(least[used_[c]], dp(0)[c]);
+    }
+    return least;
   }
 
   // Some of the ideals, for a first search.
@@ -330,6 +353,47 @@ private:
     }
   }
 
+  void note_least_held() {
+    held_after_.assign(total_ + 1, kInfinity);
+    for (int stage = total_; stage-- > 0;) {
+      held_after_[stage] = std::min(held_after_[stage + 1], held_[stage]);
+    }
+  }
+
+  // Whether a stage holds the same in every pipeline in which as many come after it; sets held_ by that number.
+  bool holds_by_place_from_end() {
+    held_.clear();
+    for (int total = 1; total <= static_cast<int>(request_.devices.size()); ++total) {
+      held_.push_back(request_.in_flight(0, total));
+      for (int after = 0; after < total; ++after) {
+        if (request_.in_flight(total - 1 - after, total) != held_[after]) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  // As fill(), for what stages that do all that lies outside the ideal take.
+  void fill_from_end(int ideal) {
+    for (int after = ideal + 1; after < ideals_.rows() && is_short(ideal, after); ++after) {
+      if (least_[after] < below_ && may_improve(ideal, after)) {
+        relax(ideal, after, after, ideal);
+      }
+    }
+    const double inside = sums_.left.front() - sums_.left[ideal];
+    std::erase_if(valued_[ideal], [&](std::size_t c) {
+      const double held = held_after_[used_[c]];
+      const bool out = inside > speed_left_[c] * below_ ||
+                       (ideal > 0 && least_need(0, ideal, held) > memory_left_[c] * (1 + kTie) + rounding(held));
+      dp(ideal)[c] = out ? kInfinity : dp(ideal)[c];
+      return out;
+    });
+    for (const std::size_t c : valued_[ideal]) {
+      least_[ideal] = std::min(least_[ideal], dp(ideal)[c]);
+    }
+  }
+
   void fill(int ideal) {
     while (is_chain_ && first_before_ < ideal &&
            (!is_short(first_before_, ideal) || exceeds(first_before_, ideal, 0, most_memory_))) {
@@ -337,7 +401,7 @@ private:
     }
     for (int before = first_before_; before < ideal; ++before) {
       if (least_[before] < below_ && may_improve(before, ideal)) {
-        relax(before, ideal);
+        relax(before, ideal, before, ideal);
       }
     }
     // The devices left must be able to do the rest, each in less than the best known, and to hold it.
@@ -458,27 +522,28 @@ private:
            tensors.transfers * route.latency.value;
   }
 
-  void relax(int before, int ideal) {
+  // The stage between two ideals, which leads from the values of one of them to those of the other.
+  void relax(int before, int ideal, int from, int to) {
     const Crossing tensors = crossing(before, ideal);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const double time = load(g, before, ideal, tensors);
       if (time < below_ && sums_.lacking[g][ideal] == sums_.lacking[g][before]) {
-        add_stage(g, before, ideal, time);
+        add_stage(g, before, ideal, time, from, to);
       }
     }
   }
 
   // Whether a stage fits depends on its place alone, so that is asked once per place.
-  void add_stage(std::size_t g, int before, int ideal, double time) {
-    const double* from = dp(before);
-    double* here = dp(ideal);
+  void add_stage(std::size_t g, int before, int ideal, double time, int from, int to) {
+    const double* there = dp(from);
+    double* here = dp(to);
     fits_.assign(limited_ ? held_.size() : 0, -1);
-    for (const std::size_t number : valued_[before]) {
+    for (const std::size_t number : valued_[from]) {
       const std::size_t c = number + stride_[g];
       if (has_left_[g][number] == 0) {
         continue;
       }
-      const double value = std::max(from[number], time);
+      const double value = std::max(there[number], time);
       if (value >= here[c]) {
         continue;
       }
@@ -492,7 +557,7 @@ private:
         }
       }
       if (here[c] == kInfinity) {
-        valued_[ideal].push_back(c);
+        valued_[to].push_back(c);
       }
       here[c] = value;
     }
@@ -626,26 +691,33 @@ std::string why_no_kernel(const PlanRequest& request) {
   return "no chain of stages over these devices finds every kernel: " + able_devices(request).lacks;
 }
 
-// The best split over all numbers of stages, each searched by itself. Needed if memory depends on a stage's place and
-// the split found without that does not fit.
-std::optional<LoadSplit> best_of_totals(const PlanRequest& request, MaxLoadSearch& search, double below) {
-  std::optional<LoadSplit> best;
-  for (int total = 1; total <= static_cast<int>(request.devices.size()); ++total) {
-    auto found = search.run(total, true, below);
-    if (found && improves(found->max_load, below)) {
-      below = found->max_load;
-      best = std::move(found);
-    }
-  }
-  return best;
-}
-
 // What a split along few ideals leaves to search, that of the same load included. The margin is far more than what ties
 // decide.
 double bound_by(const std::optional<LoadSplit>& few, double below) {
   constexpr double kMargin = 1e-6;
   constexpr double kLeast = std::numeric_limits<double>::min(); // a load may be 0
   return few ? std::min(below, few->max_load * (1 + kMargin) + kLeast) : below;
+}
+
+// The best split over all numbers of stages, each searched by itself. Needed if memory depends on a stage's place and
+// the split found without that does not fit. The number that promises most comes first, as a bound for the others.
+std::optional<LoadSplit> best_of_totals(const PlanRequest& request, MaxLoadSearch& search, double below) {
+  const std::vector<double> least = search.least_of_totals(below);
+  const auto first = std::min_element(least.begin() + 1, least.end());
+  if (*first > 0 && *first < below) {
+    below = bound_by(search.run(static_cast<int>(first - least.begin()), true, below), below);
+  }
+  constexpr double kRounding = 1e-11; // of a load that is summed in another order; far less than what improves one
+  std::optional<LoadSplit> best;
+  for (int total = 1; total <= static_cast<int>(request.devices.size()); ++total) {
+    const bool may_improve = improves(least[total] * (1 - kRounding), below);
+    auto found = may_improve ? search.run(total, true, below) : std::nullopt;
+    if (found && improves(found->max_load, below)) {
+      below = found->max_load;
+      best = std::move(found);
+    }
+  }
+  return best;
 }
 
 // The reason if the dynamic program would be too large. Its limits are about 1 GiB of values, and visits that take a

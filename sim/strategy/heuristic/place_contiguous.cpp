@@ -120,7 +120,10 @@ private:
 
   // The memory of the operators at positions first … end - 1 as one stage on a device that holds `held` micro-batches.
   Bytes memory(const Amounts& amounts, int first, int end, double held) const {
-    return stage_memory(problem_.training, amounts.parameters, amounts.stash, cuts_[first], cuts_[end],
+    return memory(amounts, first, cuts_[end], held);
+  }
+  Bytes memory(const Amounts& amounts, int first, Bytes output, double held) const {
+    return stage_memory(problem_.training, amounts.parameters, amounts.stash, cuts_[first], output,
                         problem_.training.recompute.what)
         .total(held, request_.versions);
   }
@@ -152,6 +155,9 @@ private:
       add(order_[end - 1], amounts);
       if (limited && memory(amounts, first, end, held_here) > have) {
         memory_bound = true;
+        if (memory(amounts, first, Bytes{0}, held_here) > have) { // so will all larger ends, whatever they send
+          break;
+        }
         continue;
       }
       const bool carried = end == all || d + 1 == devices_ || 2 * hops_[d].time(cuts_[end]).value <= limit;

@@ -61,7 +61,7 @@ void tell_schedule(StudyMemo& memo, const Scenario& scenario, const Problem& pro
   request.stage_placement = request.chunks > 1 ? schedule.stage_placement : StagePlacement::interleaved; // then alike
   request.in_flight = in_flight_of(memo.counts, schedule, request.chunks, problem);
   request.versions = versions_of(memo.counts, schedule, pipeline_ranks(problem.training, request.devices.size()),
-                                 request.chunks, scenario.micro_batches);
+                                 request.chunks, problem);
 }
 
 // The schedule whose replays a planner may ask for.

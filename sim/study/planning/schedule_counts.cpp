@@ -88,8 +88,9 @@ InFlight in_flight_of(const Schedule& orders, const Problem& problem) {
   };
 }
 
-int versions_of(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks, int micro_batches) {
-  const std::vector<int>& kept = assumed(counts, row, ranks, chunks, micro_batches, 1).versions;
+int versions_of(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks, const Problem& problem) {
+  const double share = kept_for_weights(problem); // it tells nothing of versions, but is asked about next
+  const std::vector<int>& kept = assumed(counts, row, ranks, chunks, problem.micro_batches, share).versions;
   return kept.empty() ? 1 : *std::min_element(kept.begin(), kept.end());
 }
 

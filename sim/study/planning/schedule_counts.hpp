@@ -42,7 +42,7 @@ InFlight in_flight_of(ScheduleCounts& counts, const ScheduleRow& row, int chunks
 /// number, and as 1 beyond the last: the plan will be refused.
 InFlight in_flight_of(const Schedule& orders, const Problem& problem);
 
-/// Versions of weights that a schedule keeps on so many ranks: the fewest of any stage.
-int versions_of(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks, int micro_batches);
+/// Versions of weights that a schedule keeps on so many ranks with a problem's micro-batches: the fewest of any stage.
+int versions_of(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks, const Problem& problem);
 
 } // namespace stagecraft
