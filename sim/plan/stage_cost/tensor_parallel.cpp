@@ -301,14 +301,19 @@ private:
     return readers;
   }
 
-  // Bytes of a whole tensor that ranks along a dimension exchange, for a micro-batch. What is reduced inside an
-  // operator has single precision. Along the tensor axis all of the samples and tokens that a replica has are
-  // exchanged; along another one those of all of its ranks, by each tensor rank its part.
+  // Bytes of a tensor that all ranks along a dimension have together, for a micro-batch. What is reduced inside an
+  // operator has single precision. Each replica has as many samples as the micro-batch, or tokens of them; other
+  // dimensions of the layout may have cut what there is of all replicas.
   Bytes bytes_of(const ProgramTensor& tensor, std::size_t dimension) const {
     const Precision precision =
         tensor.role == ProgramTensor::Role::reduction ? Precision::fp32 : problem_.training.precision;
-    const Bytes whole{elements_of(tensor.dimensions) * problem_.samples * row_of(precision).bytes};
-    return dimension == tensor_ ? whole : whole * (program_.layout.dimensions[dimension].size * part_of(tensor));
+    double elements = elements_of(tensor.dimensions) * problem_.samples;
+    for (std::size_t i = 0; i < program_.layout.dimensions.size(); ++i) {
+      const double size = program_.layout.dimensions[i].size;
+      elements *= i == tensor_ ? 1 : size;
+      elements /= i != dimension && tensor.placements[i].is_shard() ? size : 1;
+    }
+    return Bytes{elements * row_of(precision).bytes};
   }
 
   double part_at_borders() const {
