@@ -2,6 +2,7 @@
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "sim/plan/program/program_seconds.hpp"
@@ -170,8 +171,10 @@ private:
         }
         Exchange one{collective_of(step.kind), bytes_of(program_.tensors[moved], step.dimension),
                      Exchange::When::before, axis_of(step.dimension)};
+        std::optional<Exchange> inside;
         if (step.kind == StepKind::all_to_all && stage_.of_experts[step.dimension] != 0 && moves_rows(step)) {
           one = to_experts(step);
+          inside = part_in_group(one);
           if (pass == &RankShare::forward && one.kind == CollectiveKind::all_gather) {
             tokens_ = gathered_by(step, tokens_);
           }
@@ -187,7 +190,14 @@ private:
         } else {
           const bool for_weight = of_weights[step.writes] == Readers::weights;
           one.when = round ? Exchange::When::round : for_weight ? needed_by_weight_ : Exchange::When::before;
+          const bool first = inside && inside->kind == CollectiveKind::reduce_scatter;
+          if (first) {
+            gathered.push_back(*inside);
+          }
           gathered.push_back(one);
+          if (inside && !first) {
+            gathered.push_back(*inside);
+          }
         }
       }
     }
@@ -263,6 +273,20 @@ private:
     Exchange rows = exchange(CollectiveKind::all_to_all, elements_of(tensor.dimensions) * heaviest);
     rows.sorts = are_rows(tensor) && routing && routing->experts > axes_.experts.ranks;
     return rows;
+  }
+
+  // Where a tensor group shares tokens and each expert, and ranks gather all tokens, Megatron-LM gathers them in one
+  // group of all: each rank sends its own part of the tokens to other ranks' experts, and the tensor group puts
+  // together what all of its ranks got; sums go back the same way. The part stays in `one`.
+  std::optional<Exchange> part_in_group(Exchange& one) const {
+    if (!axes_.gathers_tokens || !axes_.sequence || axes_.experts.tensor == 1) {
+      return std::nullopt;
+    }
+    Exchange inside = one;
+    inside.axis = Axis::tensor;
+    inside.bytes = one.bytes * (1 - 1.0 / axes_.experts.ranks);
+    one.bytes = one.bytes / degree_;
+    return inside;
   }
 
   // What a rank then holds of all ranks' tokens, whatever part of a token's row each of a tensor group brings. Backward
