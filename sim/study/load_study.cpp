@@ -228,7 +228,7 @@ void find_modules(RecomputeChoice& choice, const ModelGraph& model, std::vector<
 
 // Layers that the study gives to stages are those of the model.
 void check_layers(const Training& training, const ModelGraph& model) {
-  if (!training.parallel || !training.parallel->layers) {
+  if (!training.parallel || !training.parallel->layers || training.parallel->layers->by_time()) {
     return;
   }
   const PipelineLayout& layout = *training.parallel->layers;
