@@ -32,6 +32,17 @@ HopLatency add_ring(const std::vector<DeviceId>& order, CollectiveKind kind, Flo
   return longest;
 }
 
+namespace {
+
+// Whether a ring that has left a node by one device and comes to `walk` of the next is there sooner from behind: where
+// devices of one place are on a rail of their own. NCCL alternates, too (NCCL_CROSS_NIC).
+bool is_nearer_from_behind(DeviceId from, const std::vector<DeviceId>& walk, Router& router) {
+  const auto hops = [&](DeviceId to) { return router.find(from, to)->legs.front().links.size(); };
+  return hops(walk.back()) < hops(walk.front());
+}
+
+} // namespace
+
 double ring_share(CollectiveKind kind, int ranks) {
   if (kind == CollectiveKind::shift) {
     return 1;
@@ -50,7 +61,10 @@ Flows ring_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
   for (int channel = 0; channel < ranks.channels(); ++channel) {
     std::vector<DeviceId> order;
     for (std::size_t node = 0; node < ranks.nodes.size(); ++node) {
-      const std::vector<DeviceId> walk = ranks.walk(node, channel);
+      std::vector<DeviceId> walk = ranks.walk(node, channel);
+      if (!order.empty() && is_nearer_from_behind(order.back(), walk, router)) {
+        std::reverse(walk.begin(), walk.end());
+      }
       order.insert(order.end(), walk.begin(), walk.end());
     }
     latency = greatest(latency, add_ring(order, kind, flow));

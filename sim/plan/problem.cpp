@@ -50,6 +50,19 @@ Activations whole_stash(const Problem& problem, OperatorId op) {
           problem.block_numbers.empty() ? again : Bytes{0}};
 }
 
+// Blocks to restore one by one: the numbered ones, or, in a model of n operators without any, √n of so many operators
+// (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+std::vector<int> blocks_to_restore(const ModelGraph& model) {
+  std::vector<int> numbers = block_numbers(model);
+  if (std::all_of(numbers.begin(), numbers.end(), [](int number) { return number < 0; })) {
+    const int length = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(numbers.size()))));
+    for (std::size_t op = 0; op < numbers.size(); ++op) {
+      numbers[op] = static_cast<int>(op) / length;
+    }
+  }
+  return numbers;
+}
+
 // Blocks in a row, so many in a segment. What is in none of them is one of its own.
 void fill_segments(Problem& problem) {
   const RecomputeChoice& choice = problem.training.recompute;
@@ -57,7 +70,7 @@ void fill_segments(Problem& problem) {
   const int together = named ? 1 : choice.blocks;
   problem.segments.assign(problem.model.size(), 0);
   if (together > 0) {
-    problem.block_numbers = block_numbers(problem.model);
+    problem.block_numbers = named ? block_numbers(problem.model) : blocks_to_restore(problem.model);
     std::transform(problem.block_numbers.begin(), problem.block_numbers.end(), problem.segments.begin(),
                    [&](int number) { return number < 0 ? -1 : number / together; });
   }

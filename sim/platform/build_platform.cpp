@@ -100,41 +100,62 @@ private:
     }
   }
 
-  // Joins the NICs of one node to a switch; returns their bandwidth together.
-  BytesPerSecond add_nics(const Network& network, int node, int upper) {
+  // Joins NICs of one node to a switch: those of its devices first … last, or its host's. Returns their bandwidth
+  // together.
+  BytesPerSecond add_nics(const Network& network, int node, int first, int last, int upper) {
     const BytesPerSecond each = nic_[static_cast<size_t>(node)].value_or(network.bandwidth);
     const TwoWay bandwidth{each, each};
     if (!network.nic_per_device) {
       add_links(host_vertex(node), upper, bandwidth, network.latency, network.power, network.spread, network.nccl);
       return each;
     }
-    const int first = first_device_[static_cast<size_t>(node)];
-    const int last = first_device_[static_cast<size_t>(node) + 1];
     for (int device = first; device < last; ++device) {
       add_links(device, upper, bandwidth, network.latency, network.power, network.spread, network.nccl);
     }
-    return each * (last - first);
+    return each * std::max(0, last - first);
+  }
+
+  int first_device(int node) const { return first_device_[static_cast<size_t>(node)]; }
+
+  // A leaf for NICs of nodes begin … end: of all their devices, or of those at one place.
+  void add_leaf(const Network& network, int begin, int end, std::optional<int> place, int spine) {
+    const std::string group = std::to_string(begin / network.nodes_per_leaf);
+    const int leaf = add_vertex(Vertex::Kind::fabric_switch,
+                                place ? "rail-" + group + "-" + std::to_string(*place) : "leaf-" + group);
+    BytesPerSecond nics;
+    for (int node = begin; node < end; ++node) {
+      const int first = first_device(node), last = first_device(node + 1);
+      nics += place ? add_nics(network, node, first + *place, std::min(last, first + *place + 1), leaf)
+                    : add_nics(network, node, first, last, leaf);
+    }
+    if (nics.value > 0) {
+      const BytesPerSecond uplink = nics / network.oversubscription;
+      add_links(leaf, spine, {uplink, uplink}, network.latency, {}, network.spread, network.nccl);
+    }
   }
 
   void add_network(const Network& network) {
     const int nodes = static_cast<int>(platform_.nodes.size());
-    const int spine = add_vertex(Vertex::Kind::fabric_switch, network.leaf_spine ? "spine" : "fabric");
-    if (!network.leaf_spine) {
+    const bool has_leaves = network.topology != Topology::one_switch;
+    const int spine = add_vertex(Vertex::Kind::fabric_switch, has_leaves ? "spine" : "fabric");
+    if (!has_leaves) {
       for (int node = 0; node < nodes; ++node) {
-        add_nics(network, node, spine);
+        add_nics(network, node, first_device(node), first_device(node + 1), spine);
       }
       return;
     }
-    for (int start = 0; start < nodes; start += network.nodes_per_leaf) {
-      const int leaf =
-          add_vertex(Vertex::Kind::fabric_switch, "leaf-" + std::to_string(start / network.nodes_per_leaf));
-      BytesPerSecond nics;
-      for (int node = start; node < std::min(nodes, start + network.nodes_per_leaf); ++node) {
-        nics += add_nics(network, node, leaf);
+    for (int begin = 0; begin < nodes; begin += network.nodes_per_leaf) {
+      const int end = std::min(nodes, begin + network.nodes_per_leaf);
+      if (network.topology == Topology::leaf_spine) {
+        add_leaf(network, begin, end, std::nullopt, spine);
+        continue;
       }
-      if (nics.value > 0) {
-        const BytesPerSecond uplink = nics / network.oversubscription;
-        add_links(leaf, spine, {uplink, uplink}, network.latency, {}, network.spread, network.nccl);
+      int places = 0;
+      for (int node = begin; node < end; ++node) {
+        places = std::max(places, first_device(node + 1) - first_device(node));
+      }
+      for (int place = 0; place < places; ++place) {
+        add_leaf(network, begin, end, place, spine);
       }
     }
   }

@@ -52,13 +52,19 @@ struct NodeGroup {
   Where where;
 };
 
+enum class Topology {
+  one_switch,
+  leaf_spine, ///< a leaf for all NICs of some nodes
+  rails       ///< a leaf for each place in a node: for the first NICs of some nodes, for their second ones, …
+};
+
 struct Network {
-  bool leaf_spine = false;
+  Topology topology = Topology::one_switch;
   bool nic_per_device = false;
   BytesPerSecond bandwidth; ///< per NIC and direction
   Seconds latency;          ///< per link of the network
   NcclLink nccl;            ///< becomes Link::nccl
-  int nodes_per_leaf = 1;
+  int nodes_per_leaf = 1;   ///< unless there is one switch
   double oversubscription = 1;
   LinkPower power;   ///< per NIC
   double spread = 0; ///< becomes the Link::spread of every link

@@ -25,7 +25,13 @@ struct Choice {
   std::string_view name;
   bool value;
 };
-constexpr std::array kTopologies = {Choice{"switch", false}, Choice{"leaf-spine", true}};
+struct TopologyChoice {
+  std::string_view name;
+  Topology value;
+};
+constexpr std::array kTopologies = {TopologyChoice{"switch", Topology::one_switch},
+                                    TopologyChoice{"leaf-spine", Topology::leaf_spine},
+                                    TopologyChoice{"rails", Topology::rails}};
 constexpr std::array kNics = {Choice{"node", false}, Choice{"device", true}};
 
 constexpr yaml::Range kSpread{0, 1, true, "0 to 1"};
@@ -170,14 +176,26 @@ NodeLink read_link(const yaml::Node& node, int devices) {
 Network read_network(const yaml::Node& node) {
   yaml::Map map(node, "network");
   Network network;
-  network.leaf_spine = map.choice("topology", kTopologies).value;
+  network.topology = map.choice("topology", kTopologies).value;
   network.nic_per_device = map.choice("nic", kNics, "node").value;
+  const bool has_leaves = network.topology != Topology::one_switch;
+  if (network.topology == Topology::rails && !network.nic_per_device) {
+    throw InputError(map.where("topology"), "rails join NICs of devices, and a node has one NIC; allowed: nic: device");
+  }
   network.bandwidth = map.quantity<BytesPerSecond>("bandwidth", physical::kBandwidth);
   network.latency = map.quantity<Seconds>("latency", yaml::kDelay);
-  if (network.leaf_spine || map.has("nodes_per_leaf")) {
+  if (has_leaves && !map.has("nodes_per_leaf")) { // the rest of the network may be another file's
+    throw InputError(map.where("topology"), "missing key 'nodes_per_leaf' in network, for leaves of this topology");
+  }
+  if (has_leaves || map.has("nodes_per_leaf")) {
     network.nodes_per_leaf = map.integer("nodes_per_leaf", 1, kMostDevices);
   }
   network.oversubscription = map.number("oversubscription", kAtLeastOne, 1);
+  if (!has_leaves && network.oversubscription > 1) {
+    throw InputError(map.where("oversubscription"),
+                     "one switch has no uplinks to make narrower; allowed: 1, or topology: leaf-spine or rails with "
+                     "nodes_per_leaf");
+  }
   network.power = read_power(map);
   network.spread = map.number("spread", kSpread, 0);
   network.nccl = read_nccl(map, NcclLink::Wire::network);

@@ -81,7 +81,7 @@ std::span<const StrategyRow> strategies() {
           .pipeline = true,
           .searches = true},
       StrategyRow{.name = "mesh",
-                  .help = "the degrees that training.parallel gives, layers in equal shares",
+                  .help = "the degrees that training.parallel gives, layers in equal shares, by time or as given",
                   .split = SPLIT(split_mesh),
                   .pipeline = true,
                   .takes_degrees = true},

@@ -198,12 +198,6 @@ void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
   for (const std::string& name : choice.operators) {
     find_by_name(model.operators, name, "operator", choice.where);
   }
-  const auto in_block = [](const Operator& op) { return is_in_numbered_block(op.name); };
-  if (choice.blocks > 0 && std::none_of(model.operators.begin(), model.operators.end(), in_block)) {
-    throw InputError(choice.where, "'" + model.name +
-                                       "' has no numbered blocks, such as 'layer.0', to recompute one by "
-                                       "one; allowed: full, or {kinds: [KIND, …]}");
-  }
   for (const KernelKind kind : choice.kinds) {
     if (std::none_of(model.operators.begin(), model.operators.end(),
                      [&](const Operator& op) { return op.kind == kind; })) {
@@ -234,7 +228,7 @@ void find_modules(RecomputeChoice& choice, const ModelGraph& model, std::vector<
 
 // Layers that the study gives to stages are those of the model.
 void check_layers(const Training& training, const ModelGraph& model) {
-  if (!training.parallel || !training.parallel->layers) {
+  if (!training.parallel || !training.parallel->layers || training.parallel->layers->by_time()) {
     return;
   }
   const PipelineLayout& layout = *training.parallel->layers;

@@ -101,7 +101,7 @@ std::optional<ParallelDegrees> StudyCosts::changed_degrees(FitChange change) con
   }
   const bool tensor = change == FitChange::more_tensor;
   if (mesh->data % 2 != 0 || degrees.sharding.group > 0 || (!tensor && change != FitChange::more_pipeline) ||
-      (!tensor && degrees.layers)) {
+      (!tensor && degrees.layers && !degrees.layers->by_time())) {
     return std::nullopt;
   }
   degrees.data = mesh->data / 2;

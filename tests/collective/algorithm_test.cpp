@@ -278,6 +278,24 @@ TEST_CASE("whatever the algorithm, the collective and the group", "[collective]"
   }
 }
 
+// Four nodes of four: a channel comes back through every second node, so that it leaves by the rail that it came by. It
+// then meets the spine at no hop, and takes what it takes below one switch.
+TEST_CASE("over rails a ring goes there and back from node to node", "[collective]") {
+  const std::string node = test::node_text("n", "count: 4, devices: [{type: a, count: 4}], links: [{kind: nvswitch, "
+                                                "bandwidth: 10 GB/s, latency: 1 us}]");
+  const std::string rest = ", nic: device, bandwidth: 1 GB/s, latency: 1 us";
+  const Platform rails = test::platform_of(node, "topology: rails, nodes_per_leaf: 4, oversubscription: 8" + rest);
+  const Platform leaves =
+      test::platform_of(node, "topology: leaf-spine, nodes_per_leaf: 2, oversubscription: 8" + rest);
+  const auto seconds_on = [&](const Platform& platform) {
+    Router router(platform);
+    return seconds_of(flows_of("ring", CollectiveKind::all_reduce, first_devices(16), router), Bytes{16e9}).value;
+  };
+  CHECK(seconds_on(rails) == near(seconds("ring", {4, 4}, 16e9)));
+  // Of four channels each crosses both leaves' uplinks of 8 NICs / 8: 2 * 15/16 * 16 GB / 1 GB/s.
+  CHECK(seconds_on(leaves) == Approx(30).epsilon(1e-4));
+}
+
 TEST_CASE("a ring of four thousand ranks", "[collective]") {
   const Platform platform = cluster({512, 8});
   Router router(platform);

@@ -64,10 +64,12 @@ struct Mixture {
     return toy;
   }
 
-  StageCost stage(const Experts& shared) {
+  StageCost stage(const Experts& shared, int tensor = 1) {
     Stage stage{.operators = std::vector<OperatorId>(model.size()),
                 .devices = std::vector<DeviceId>(platform.devices.size()),
                 .experts = shared};
+    stage.tensor_parallel = tensor;
+    stage.sequence_parallel = tensor > 1;
     std::iota(stage.operators.begin(), stage.operators.end(), 0);
     std::iota(stage.devices.begin(), stage.devices.end(), 0);
     return cost_plan(problem, {.strategy = "", .stages = {stage}}).stages.front();
@@ -191,6 +193,28 @@ TEST_CASE("where tokens are gathered, all come to each rank, and sums go back", 
   CHECK(forward == expected);
   CHECK(exchanged_in(passes.backward) ==
         Exchanged{{CollectiveKind::all_gather, 2 * kNumbers}, {CollectiveKind::reduce_scatter, 2 * kNumbers}});
+}
+
+// Of a tensor group that shares tokens and each expert, a rank sends its half to the other three groups, and the group
+// puts together what its ranks got: 4 groups of 4 samples, of which its own are there. Sums go back the same way.
+TEST_CASE("where a tensor group shares each expert, each of its ranks gathers its own part of the tokens",
+          "[plan][experts]") {
+  constexpr double kNumbers = 4 * 4 * Mixture::kAllTokens * Mixture::kFeatures;
+  Mixture world(8);
+  world.training.dispatcher.kind = DispatcherKind::allgather;
+  const StageCost cost = world.stage({4, 2}, 2);
+  const GroupPasses& passes = *cost.groups.front().passes;
+  for (const GroupPass* pass : {&passes.forward, &passes.backward}) {
+    const auto sent = [&](CollectiveKind kind, Axis axis, double bytes) {
+      return std::count_if(pass->exchanges.begin(), pass->exchanges.end(), [&](const PassExchange& one) {
+        return one.kind == kind && one.axis == axis && one.bytes.value == bytes;
+      });
+    };
+    for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      CHECK(sent(kind, Axis::experts, 2 * kNumbers / 2) == 1);
+      CHECK(sent(kind, Axis::tensor, 2 * kNumbers * 3 / 4) == 1);
+    }
+  }
 }
 
 // The same tokens: a rank holds all of them, in a buffer that stays, and beside it, while a pass runs, as many sums or

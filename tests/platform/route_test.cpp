@@ -132,6 +132,21 @@ TEST_CASE("leaf-spine: an uplink carries what the leaf's NICs can send over the 
   CHECK(only_leg(router, 0, 8).bandwidth.value == near(2 * 10e9 / 8));
 }
 
+TEST_CASE("rails: devices at one place of some nodes share a leaf, others meet at the spine", "[platform][route]") {
+  const std::string node = node_text("n", "count: 3, devices: [{type: a, count: 2}], links: ["
+                                          "{kind: nvswitch, bandwidth: 100 GB/s, latency: 1 us}]");
+  const Platform platform = platform_of(node, "topology: rails, nic: device, bandwidth: 10 GB/s, latency: 5 us, "
+                                              "nodes_per_leaf: 2, oversubscription: 4");
+  Router router(platform);
+  CHECK(names(platform, only_leg(router, 1, 3)) == Names{"n-0/a-1>rail-0-1", "rail-0-1>n-1/a-1"});
+  const Leg& across = only_leg(router, 0, 3);
+  CHECK(names(platform, across) == Names{"n-0/a-0>rail-0-0", "rail-0-0>spine", "spine>rail-0-1", "rail-0-1>n-1/a-1"});
+  CHECK(across.bandwidth.value == near(2 * 10e9 / 4)); // two nodes have a NIC at it
+  CHECK(names(platform, only_leg(router, 1, 5)) ==
+        Names{"n-0/a-1>rail-0-1", "rail-0-1>spine", "spine>rail-1-1", "rail-1-1>n-2/a-1"});
+  CHECK(only_leg(router, 4, 5).links.size() == 2); // inside a node
+}
+
 TEST_CASE("data between two vendors is stored in host memory in between", "[platform][route]") {
   const Platform platform =
       platform_of(node_text("n", "count: 2, devices: [{type: a}, {type: b}], links: ["

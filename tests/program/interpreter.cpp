@@ -6,7 +6,9 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <stdexcept>
+#include <tuple>
 
 #include "sim/plan/program/operator_placements.hpp"
 
@@ -123,7 +125,9 @@ public:
   Outcome run() {
     try {
       hand_out();
+      used_ = tensors_used();
       for (const auto* steps : {&program_.forward, &program_.backward, &program_.reduction, &program_.update}) {
+        done_.clear();
         for (const Step& step : *steps) {
           if (is_collective(step.kind) || step.kind == StepKind::take_part) {
             exchange(step);
@@ -142,6 +146,26 @@ public:
 private:
   const ProgramTensor& tensor(TensorId id) const { return program_.tensors[id]; }
 
+  // [tensor]: whether a step reads it, or it is a result.
+  std::vector<char> tensors_used() const {
+    std::vector<char> used(program_.tensors.size(), 0);
+    const auto use = [&](const std::vector<TensorId>& ids) {
+      for (const TensorId id : ids) {
+        used[static_cast<std::size_t>(std::max(0, id))] |= id >= 0 ? 1 : 0;
+      }
+    };
+    for (const auto* steps : {&program_.forward, &program_.backward, &program_.reduction, &program_.update}) {
+      for (const Step& step : *steps) {
+        use(step.reads);
+      }
+    }
+    for (const auto* lists : {&program_.reduced, &program_.updated}) {
+      std::for_each(lists->begin(), lists->end(), use);
+    }
+    use({program_.values.back()});
+    return used;
+  }
+
   // Sections of a dimension of a tensor after those dimensions of the layout have cut it that cut before this one.
   Sections sections_before(const ProgramTensor& tensor, std::size_t own, const Placement& placement) const {
     Sections sections = placement.sections;
@@ -149,6 +173,21 @@ private:
       const Placement& other = tensor.placements[axis];
       const bool before = placement.last ? axis != own && !other.last : axis < own && !other.last;
       if (before && other.is_shard() && !other.sorted && other.dimension == placement.dimension) {
+        for (std::int64_t& section : sections) {
+          section /= program_.layout.dimensions[axis].size;
+        }
+      }
+    }
+    return sections;
+  }
+
+  // The same where those that cut after it have cut already: rows come from experts so, or go there.
+  Sections sections_between(const ProgramTensor& tensor, std::size_t own, const Placement& placement) const {
+    Sections sections = sections_before(tensor, own, placement);
+    for (std::size_t axis = own + 1; axis < tensor.placements.size(); ++axis) {
+      const Placement& other = tensor.placements[axis];
+      if (!placement.last && other.is_shard() && !other.sorted && !other.last &&
+          other.dimension == placement.dimension) {
         for (std::int64_t& section : sections) {
           section /= program_.layout.dimensions[axis].size;
         }
@@ -219,7 +258,7 @@ private:
           tensor(id).placements[axis].sorted ? program_.layout.dimensions[axis].size : 1; // zeros for the others'
     }
     if (static_cast<double>(numbers.values.size()) != elements) {
-      outcome_.defects.push_back("tensor " + std::to_string(id) + " has another size than the program says");
+      throw std::runtime_error("tensor " + std::to_string(id) + " has another size than the program says");
     }
     local_[rank][id] = std::move(numbers);
   }
@@ -237,7 +276,8 @@ private:
       known = known && relative_error(results[rank], read(rank, step.reads.front())) == 0;
     }
     if (is_collective(step.kind)) {
-      if (known) {
+      const bool is_new = done_.emplace(step.kind, step.dimension, step.reads.front()).second;
+      if (known || !is_new || used_[step.writes] == 0) {
         outcome_.redundant.push_back(collectives_);
       }
       ++collectives_;
@@ -256,11 +296,11 @@ private:
     const int parts = static_cast<int>(all.size());
     const auto cut_mine = [&](const Numbers& whole) {
       return after.sorted ? of_own_experts(whole, to, step.dimension, rank)
-                          : cut(whole, after.dimension, sections_before(to, step.dimension, after), mine, parts);
+                          : cut(whole, after.dimension, sections_between(to, step.dimension, after), mine, parts);
     };
     const auto joined = [&] {
       return before.sorted ? combine(all, false)
-                           : join(all, before.dimension, sections_before(from, step.dimension, before));
+                           : join(all, before.dimension, sections_between(from, step.dimension, before));
     };
     switch (step.kind) {
     case StepKind::all_reduce:
@@ -325,7 +365,11 @@ private:
     as_choices.placements = tensor.placements;
     for (Placement& placement : as_choices.placements) {
       const bool cuts_choices = placement.is_shard() && !placement.sorted && placement.dimension < 2;
-      placement = cuts_choices ? shard_of(as_choices.dimensions, placement.dimension) : Placement{};
+      placement = cuts_choices ? placement : Placement{};
+      for (std::int64_t& section : placement.sections) { // of rows, of which a token has several
+        section =
+            section * as_choices.dimensions[placement.dimension].size() / tensor.dimensions[placement.dimension].size();
+      }
     }
     return part_of(known->second, as_choices, rank);
   }
@@ -589,6 +633,8 @@ private:
   Outcome outcome_;
   std::map<std::pair<int, int>, std::vector<std::vector<std::int64_t>>> inputs_read_; // [operator, rank]: sizes
   std::size_t collectives_ = 0;
+  std::set<std::tuple<StepKind, std::size_t, TensorId>> done_; // in this pass: kind and dimension, of which tensor
+  std::vector<char> used_;
   std::int64_t experts_ = 0;       // of a mixture
   std::vector<char> sorts_;        // [dimension of the layout]: shares experts
   std::map<int, Numbers> choices_; // [router]

@@ -46,7 +46,8 @@ struct Inputs {
   std::map<int, Numbers> data;                       ///< [input's index]: of the data
 };
 
-/// What came of a run. A collective is redundant if every rank had its result before.
+/// What came of a run. A collective is redundant if every rank had its result before, if the same collective of the
+/// same tensor stands before it in its pass, or if nothing reads its result.
 struct Outcome {
   std::map<std::pair<int, int>, Numbers> gradients; ///< [operator, parameter], put together from all ranks
   std::map<std::pair<int, int>, Numbers> updated;   ///< parameters after a step of plain descent, where there is one

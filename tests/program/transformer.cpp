@@ -241,4 +241,14 @@ Transformer with_keys_apart(const Transformer& model, const TransformerSizes& si
   return made;
 }
 
+ModelGraph graph_of(const Transformer& model) {
+  ModelGraph graph;
+  for (const Signature& signature : model.operators) {
+    Operator op;
+    op.signature = signature;
+    graph.operators.push_back(std::move(op));
+  }
+  return graph;
+}
+
 } // namespace stagecraft::testing

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sim/workload/model_graph.hpp"
 #include "sim/workload/signature.hpp"
 #include "tests/program/interpreter.hpp"
 
@@ -27,5 +28,7 @@ struct Transformer {
 Transformer make_transformer(const TransformerSizes& sizes);
 /// The same with keys and values of attention apart, as ranks that share tokens need it.
 Transformer with_keys_apart(const Transformer& model, const TransformerSizes& sizes);
+/// The model as a graph whose operators are one stage.
+ModelGraph graph_of(const Transformer& model);
 
 } // namespace stagecraft::testing

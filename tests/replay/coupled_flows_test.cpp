@@ -44,10 +44,10 @@ TEST_CASE("alone, the flows of every algorithm take its closed form", "[replay][
   constexpr double kBuffer = 5040e6; // whole numbers of bytes for these groups
   for (const Platform& platform :
        {cluster({1, 8, "device", "1 us", true}), cluster({2, 2}), cluster({3, 4}), cluster({3, 4, "node"}),
-        cluster({7, 1}), cluster({1, 8, "node", "1 us", false, "10 GB/s"})}) {
+        cluster({7, 1}), cluster({1, 8, "node", "1 us", false, "10 GB/s"}), test::meshes(1, 4), test::meshes(2, 3)}) {
     Router router(platform);
     const auto devices = first_devices(static_cast<int>(platform.devices.size()));
-    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_to_all}) {
+    for (const CollectiveKind kind : test::kKinds) {
       for (const Way& way : ways_of(kind, devices, router, "auto")) {
         CAPTURE(way.algorithm->name, devices.size());
         const double expected = seconds_of(way.flows, Bytes{kBuffer}).value;
@@ -96,6 +96,86 @@ TEST_CASE("two all-reduces in one cluster share only the NICs", "[replay][collec
   CHECK(ends[0] == near(2));
   CHECK(ends[1] == near(2));
   CHECK(ends[2] == near(0.1));
+}
+
+// Flows that begin together on one cluster, without latencies unless it says so.
+class Together {
+public:
+  explicit Together(Platform platform) : platform_(std::move(platform)), router_(platform_) {}
+
+  Together& collective(std::string_view name, CollectiveKind kind, const std::vector<DeviceId>& devices, double bytes) {
+    const Flows flows = ways_of(kind, devices, router_, name).front().flows;
+    const CoupledFlow& flow = flows[flows.size() / 2]; // of a hierarchical one that between nodes
+    flows_.push_back({flow.sent(Bytes{bytes}).value, {flow.leg.links}, 0, flow.latency(Bytes{bytes}).value});
+    return *this;
+  }
+  Together& ring(const std::vector<DeviceId>& devices, double bytes) {
+    return collective("ring", CollectiveKind::all_reduce, devices, bytes);
+  }
+  Together& transfer(DeviceId from, DeviceId to, double bytes) {
+    const Leg& leg = router_.find(from, to)->legs.front();
+    flows_.push_back({bytes, {leg.links}, 0, leg.latency.value});
+    return *this;
+  }
+
+  void end_at(const std::vector<double>& seconds) const {
+    const std::vector<double> ends = arrivals(bandwidths_of(platform_), flows_);
+    REQUIRE(ends.size() == seconds.size());
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      CAPTURE(i);
+      CHECK(ends[i] == Approx(seconds[i]).epsilon(1e-9));
+    }
+  }
+
+private:
+  Platform platform_;
+  Router router_;
+  std::vector<test::Flow> flows_;
+};
+
+// Ports of 10 GB/s, NICs of 1 GB/s. Flows on a full link rise alike, counted once for each time that they cross it.
+TEST_CASE("twelve collectives that share links, by hand", "[replay][collective]") {
+  const Platform node = cluster({1, 4, "device", "0 s", true}), nics = cluster({2, 2, "device", "0 s"}),
+                 one_nic = cluster({2, 4, "node", "0 s"});
+  const std::vector<DeviceId> four = first_devices(4);
+  constexpr auto kReduce = CollectiveKind::all_reduce, kExchange = CollectiveKind::all_to_all;
+  // A ring of four carries 2 * 3/4 of its bytes over each port: both at half.
+  Together(node).ring(four, 1e9).ring(four, 1e9).end_at({0.3, 0.3});
+  // One of two carries 1 GB at half, 0.2 s; the ring of four then has 0.5 of 1.5 GB left.
+  Together(node).ring(four, 1e9).ring({0, 1}, 1e9).end_at({0.25, 0.2});
+  // In the switch 5/4 GB, 0.25 s; the ring has 0.25 left.
+  Together(node).collective("nvls", kReduce, four, 1e9).ring(four, 1e9).end_at({0.25, 0.275});
+  // By pairs each rank sends 1/4 GB to three others: with the ring four flows of 2.5 GB/s are on a port, 0.1 s; the
+  // ring then has 1.25 GB left.
+  Together(node).collective("pairs", kExchange, four, 1e9).ring(four, 1e9).end_at({0.1, 0.225});
+  // A tree of four nodes sends half of its bytes four times through the NIC of node 2. 0.2 GB beside it: five
+  // crossings, 0.2 GB/s each, 1 s; then the tree has 0.3 of 0.5 left at a quarter of the NIC.
+  Together(cluster({4, 1, "device", "0 s"}))
+      .collective("tree", kReduce, four, 1e9)
+      .transfer(2, 0, 0.2e9)
+      .end_at({1 + 0.3 / 0.25, 1});
+  // Between nodes each NIC has 2 GB of 4; 1 GB beside it takes 2 s, and 1 GB is left.
+  Together(nics).collective("hierarchical", kReduce, four, 4e9).transfer(0, 2, 1e9).end_at({3, 2});
+  // A third of the bytes over each link of a full mesh, 1 GB; 0.5 GB on one of them. Its links take 2 us.
+  Together(test::meshes(1, 3))
+      .collective("direct", CollectiveKind::reduce_scatter, first_devices(3), 3e9)
+      .transfer(0, 1, 0.5e9)
+      .end_at({0.15 + 2e-6, 0.1 + 2e-6});
+  // Two groups below one NIC each way, half of each rank's bytes through it.
+  Together(one_nic)
+      .collective("pairs", kExchange, {0, 4}, 1e9)
+      .collective("pairs", kExchange, {1, 5}, 1e9)
+      .end_at({1, 1});
+  // A gather brings 3/4 of 4 GB in through the NIC of each node.
+  Together(cluster({2, 2, "node", "0 s"}))
+      .collective("ring", CollectiveKind::all_gather, four, 4e9)
+      .transfer(0, 2, 1e9)
+      .end_at({4, 2});
+  // Three groups below one NIC; and two, of which the shorter leaves its half to the other.
+  Together(one_nic).ring({0, 4}, 1e9).ring({1, 5}, 1e9).ring({2, 6}, 1e9).end_at({3, 3, 3});
+  Together(one_nic).ring({0, 4}, 1e9).ring({1, 5}, 2e9).end_at({2, 3});
+  // A ring goes both ways, and a transfer beside it in each.
+  Together(nics).ring({0, 2}, 1e9).transfer(0, 2, 1e9).transfer(2, 0, 1e9).end_at({2, 2, 2});
 }
 
 TEST_CASE("of a measured collective only the bytes share links", "[replay][collective][measured]") {

@@ -26,6 +26,7 @@ std::string folded_study(const std::string& parallel, const std::string& schedul
 std::vector<Setting> random_cluster(std::mt19937& random, int nodes, int devices) {
   const auto networks = std::array{"topology: switch, nic: device", "topology: switch, nic: node",
                                    "topology: leaf-spine, nic: device, nodes_per_leaf: 2, oversubscription: 4",
+                                   "topology: rails, nic: device, nodes_per_leaf: 2, oversubscription: 4",
                                    "topology: leaf-spine, nic: node, nodes_per_leaf: 2, oversubscription: 1"};
   const auto bandwidths = std::array{"3 GB/s", "25 GB/s", "400 GB/s"};
   const auto stragglers = std::array{"a100-sxm-80gb", "v100-sxm2-32gb", "h100-sxm-80gb"};

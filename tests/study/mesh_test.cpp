@@ -325,6 +325,24 @@ TEST_CASE("mesh gives each stage the layers that the study gives it", "[study][m
   CHECK(seconds(", layers: \"E|ttL\"") == near(1 + 2 * (5 + 10) + 2));
 }
 
+// A sample takes 3 s of each layer and of what is before them, and 12 s of the head. In equal shares the last stage
+// takes 6 + 12; with one layer it takes 15, and of the 24 s in front stages of 6, 9 and 9 are the most equal, in
+// whatever order: with more layers behind, where fewer micro-batches are in flight. On two devices 3 + 15 and 9 + 12,
+// rather than 3 + 18 and 6 + 12. Eight stages have a layer each, whatever it takes.
+TEST_CASE("mesh gives stages whole layers by their time", "[study][mesh][layout]") {
+  const auto run_of = [](int devices, const std::string& more) {
+    return only(compare_text("model: heavy-head.yaml\nplatform: {devices: " + std::to_string(devices) +
+                             "}\ntraining: {global_batch: 4, micro_batches: 4, optimizer: sgd, parallel: {data: 1" +
+                             more + "}}\ncompare: {strategies: mesh, schedules: 1f1b}\n"));
+  };
+  CHECK(layers_of(run_of(4, "")) == std::vector<int>{2, 2, 2, 2});
+  CHECK(layers_of(run_of(4, ", layers: by-time")) == std::vector<int>{1, 3, 3, 1});
+  CHECK(layers_of(run_of(2, ", layers: By-Time")) == std::vector<int>{5, 3});
+  CHECK(layers_of(run_of(8, ", layers: by-time")) == std::vector<int>(8, 1));
+  CHECK(run_of(4, ", layers: by-time").metrics.iteration.value < run_of(4, "").metrics.iteration.value);
+  CHECK_THAT(run_of(9, ", layers: by-time").why_not, Catch::Contains("at most 8 stages"));
+}
+
 TEST_CASE("the pipeline's ranks and their stages follow from the layers", "[study][mesh][layout]") {
   const Run four = only(
       compare_text(gpt2("{layers: \"E,t*2|t*4|(t*3|)*1,t*3,L\"}", "[mesh]", "global_batch: 16, micro_batches: 4")));

@@ -95,6 +95,28 @@ TEST_CASE("block by block a stage keeps each block's input and brings one block 
   CHECK(again(run("{operators: [layer.0.a, layer.0.b, layer.1.a, layer.1.b]}")) == near(again(run("blocks"))));
 }
 
+// Two micro-batches in flight on one device, in elements of 4 B: all stashes are 3 + 10 + … + 10 = 233. Three rows keep
+// what comes into the second and the third, 30 and 60 (the model's input has no size), and bring back the largest of
+// 33, 120 and 80. Six operators at a time keep 60 and bring back 153.
+TEST_CASE("a model without numbered blocks keeps what comes into each of the square root of its operators",
+          "[study][recompute]") {
+  const auto run = [](const std::string& recompute) {
+    return compare_text("model: nine.yaml\nplatform: pcie-v100\nengine: analytic\ntraining: {global_batch: 2, "
+                        "micro_batches: 2, optimizer: sgd, recompute: " +
+                        recompute + "}\ncompare: {strategies: [single], schedules: [gpipe]}\n")
+        .comparison.runs.front();
+  };
+  const Run none = run("none");
+  REQUIRE(none.feasible);
+  const double fixed = none.metrics.peak_memory[0].value - 4 * 2 * 233;
+  const auto held = [&](const Run& one) { return (one.metrics.peak_memory[0].value - fixed) / 4; };
+  CHECK(held(run("blocks")) == near(2 * (30 + 60) + 120));
+  CHECK(held(run("{blocks: 2}")) == near(2 * 60 + 153));
+  const auto again = [&](const Run& one) { return (one.metrics.busy[0] - none.metrics.busy[0]).value; };
+  CHECK(again(run("blocks")) == near(again(run("{what: full, when: lazy}"))));
+  CHECK(again(run("{first: 1}")) == near(again(run("blocks")) / 3));
+}
+
 // A product, an activation and a product of 4 tokens, in elements: they keep 32, 64 and 64 of a micro-batch. Where the
 // activation runs again it makes what the second product keeps: 32 stay, and the 64 that the activation reads; 64 and
 // 64 are made again, of one micro-batch at a time.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -48,6 +49,11 @@ public:
   }
 
 private:
+  using Conversion = std::tuple<TensorId, std::size_t, Kind, int, std::vector<std::int64_t>, bool, bool>;
+  static Conversion key_of(TensorId from, std::size_t axis, const Placement& to) {
+    return {from, axis, to.kind, to.dimension, to.sections, to.sorted, to.last};
+  }
+
   int count() const { return static_cast<int>(program_.operators.size()); }
   const Signature& signature(int op) const { return program_.operators[op]; }
   ProgramTensor& tensor(TensorId id) { return program_.tensors[id]; }
@@ -75,7 +81,7 @@ private:
     for (std::size_t axis = 0; axis < axes_; ++axis) {
       placements[axis] = along(axis, placement_used(dimensions, shared_[op][axis]), dimensions, op);
     }
-    return placements;
+    return by_ranks_of_rows(std::move(placements));
   }
 
   Placements read_as(int op, const InputSignature& input) const {
@@ -83,7 +89,7 @@ private:
     for (std::size_t axis = 0; axis < axes_; ++axis) {
       placements[axis] = along(axis, placement_read(input, shared_[op][axis]), input.dimensions, op);
     }
-    return placements;
+    return by_ranks_of_rows(std::move(placements));
   }
 
   Placements passed(int op, const InputSignature& input) const {
@@ -92,7 +98,7 @@ private:
       const Placement one = placement_passed(signature(op), input, shared_[op][axis]);
       placements[axis] = along(axis, one, input.dimensions, op);
     }
-    return placements;
+    return by_ranks_of_rows(std::move(placements));
   }
 
   // How an operator takes its output's gradient, where the output lies so.
@@ -105,9 +111,42 @@ private:
 
   // Ranks that exchange tokens for heads divide those that a tensor rank has.
   Placement along(std::size_t axis, Placement placement, const TensorDimensions& dimensions, int op) const {
-    placement.last = placement.is_shard() && program_.layout.dimensions[axis].axis == Axis::heads &&
-                     signature(op).letters[dimensions[placement.dimension].letter].name != kTokens;
+    if (placement.is_shard() && program_.layout.dimensions[axis].axis == Axis::heads) {
+      const std::string& letter = signature(op).letters[dimensions[placement.dimension].letter].name;
+      placement.last = letter != kTokens && letter != kExperts;
+    }
     return placement;
+  }
+
+  bool shares_tokens(std::size_t axis) const {
+    const Axis of = program_.layout.dimensions[axis].axis;
+    return of == Axis::context || of == Axis::heads;
+  }
+
+  // Where ranks that share tokens hold rows of their experts instead, an axis inside them cuts the rows of each of
+  // these ranks, whose order they keep. `now` says which do.
+  Placements by_ranks_of_rows(Placements placements, const Placements& now) const {
+    for (std::size_t axis = 0; axis < axes_; ++axis) {
+      Placement& inner = placements[axis];
+      for (std::size_t outer = 0; outer < axis && inner.is_shard() && !inner.sorted && !inner.last; ++outer) {
+        if (shares_tokens(outer) && now[outer].is_shard() && !now[outer].last &&
+            now[outer].dimension == inner.dimension) {
+          const std::int64_t all = std::accumulate(inner.sections.begin(), inner.sections.end(), std::int64_t{0});
+          inner.sections.assign(static_cast<std::size_t>(senders_of_rows(now, axis)), all / senders_of_rows(now, axis));
+        }
+      }
+    }
+    return placements;
+  }
+  Placements by_ranks_of_rows(Placements placements) const { return by_ranks_of_rows(placements, placements); }
+
+  // Ranks that share tokens, outside of an axis, of which each has sent rows to the ranks of their experts.
+  int senders_of_rows(const Placements& now, std::size_t axis) const {
+    int senders = 1;
+    for (std::size_t outer = 0; outer < axis; ++outer) {
+      senders *= shares_tokens(outer) && now[outer].sorted ? program_.layout.dimensions[outer].size : 1;
+    }
+    return senders;
   }
 
   Placements made(int op, const TensorDimensions& dimensions, bool output) const {
@@ -116,31 +155,55 @@ private:
       placements[axis] =
           along(axis, placement_made(signature(op), dimensions, shared_[op][axis], output), dimensions, op);
     }
-    return placements;
+    return by_ranks_of_rows(std::move(placements));
   }
 
-  // The tensor with other placements. Outer dimensions are put right first, but what is gathered goes from the inside,
-  // and a dimension of a tensor is not given up while another that cuts after it still cuts it.
+  // The tensor with other placements.
   TensorId convert(TensorId from, const Placements& to) {
-    for (auto axis = next_to_convert(from, to); axis; axis = next_to_convert(from, to)) {
-      from = step_to(from, *axis, to[*axis]);
+    for (;;) {
+      const Placements there = by_ranks_of_rows(to, tensor(from).placements);
+      auto axis = gathered_before(from, there);
+      axis = axis ? axis : next_to_convert(tensor(from).placements, there);
+      if (!axis) {
+        return from;
+      }
+      from = step_to(from, *axis, there[*axis]);
     }
-    return from;
   }
 
-  std::optional<std::size_t> next_to_convert(TensorId from, const Placements& to) {
+  // The innermost axis along which another reader has had the tensor gathered, as this one needs it.
+  std::optional<std::size_t> gathered_before(TensorId from, const Placements& to) const {
+    for (std::size_t axis = axes_; axis-- > 0;) {
+      const Placements& now = program_.tensors[from].placements;
+      if (now[axis].is_shard() && to[axis].kind == Kind::replicate &&
+          converted_.contains(key_of(from, axis, to[axis]))) {
+        return axis;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Rows go to the ranks of their experts first, so that a rank sends only its own; then what is gathered is, from the
+  // inside; and of all else outer dimensions are put right first. A dimension of a tensor is not given up while another
+  // that cuts after it still cuts it, but rows of experts need no order.
+  std::optional<std::size_t> next_to_convert(const Placements& now, const Placements& to) const {
+    enum { sends, gathers, rest };
     std::optional<std::size_t> first;
-    const Placements& now = tensor(from).placements;
-    for (const bool gathers : {true, false}) {
+    for (const auto turn : {sends, gathers, rest}) {
       for (std::size_t i = 0; i < axes_; ++i) {
-        const std::size_t axis = gathers ? axes_ - 1 - i : i;
-        if (now[axis] == to[axis] || gathers != (way_between(now[axis], to[axis]) == StepKind::all_gather)) {
+        const std::size_t axis = turn == gathers ? axes_ - 1 - i : i;
+        const bool is_gathered = way_between(now[axis], to[axis]) == StepKind::all_gather;
+        const bool is_sent = to[axis].sorted && !now[axis].is_partial();
+        if (now[axis] == to[axis] || turn != (is_sent ? sends : is_gathered ? gathers : rest)) {
           continue;
         }
         if (!is_cut_after(now, axis)) {
           return axis;
         }
         first = first ? first : axis;
+      }
+      if (turn == sends && first) {
+        return first;
       }
     }
     return first;
@@ -158,12 +221,12 @@ private:
   }
 
   TensorId step_to(TensorId from, std::size_t axis, const Placement& to) {
-    const auto [known, is_new] =
-        converted_.try_emplace({from, axis, to.kind, to.dimension, to.sections, to.sorted, to.last}, -1);
+    const auto [known, is_new] = converted_.try_emplace(key_of(from, axis, to), -1);
     if (is_new) {
       ProgramTensor changed = tensor(from);
       const StepKind kind = way_between(changed.placements[axis], to);
       changed.placements[axis] = to;
+      changed.placements = by_ranks_of_rows(std::move(changed.placements));
       known->second = make(changed.role, changed.op, changed.index, changed.dimensions, changed.placements);
       steps_->push_back({.kind = kind, .dimension = axis, .reads = {from}, .writes = known->second});
     }
@@ -243,7 +306,7 @@ private:
         made[axis] = agreed(op, axis);
       }
     }
-    return made;
+    return by_ranks_of_rows(std::move(made));
   }
 
   Placement agreed(int op, std::size_t axis) const {
@@ -455,8 +518,6 @@ private:
       }
     }
   }
-
-  using Conversion = std::tuple<TensorId, std::size_t, Kind, int, std::vector<std::int64_t>, bool, bool>;
 
   const SharedLetters& shared_;
   std::optional<SharedParameters> sharing_; // nothing: no step is asked for

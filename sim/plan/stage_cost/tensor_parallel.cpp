@@ -2,6 +2,7 @@
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "sim/plan/program/program_seconds.hpp"
@@ -170,8 +171,10 @@ private:
         }
         Exchange one{collective_of(step.kind), bytes_of(program_.tensors[moved], step.dimension),
                      Exchange::When::before, axis_of(step.dimension)};
+        std::optional<Exchange> inside;
         if (step.kind == StepKind::all_to_all && stage_.of_experts[step.dimension] != 0 && moves_rows(step)) {
           one = to_experts(step);
+          inside = part_in_group(one);
           if (pass == &RankShare::forward && one.kind == CollectiveKind::all_gather) {
             tokens_ = gathered_by(step, tokens_);
           }
@@ -187,7 +190,14 @@ private:
         } else {
           const bool for_weight = of_weights[step.writes] == Readers::weights;
           one.when = round ? Exchange::When::round : for_weight ? needed_by_weight_ : Exchange::When::before;
+          const bool first = inside && inside->kind == CollectiveKind::reduce_scatter;
+          if (first) {
+            gathered.push_back(*inside);
+          }
           gathered.push_back(one);
+          if (inside && !first) {
+            gathered.push_back(*inside);
+          }
         }
       }
     }
@@ -265,6 +275,20 @@ private:
     return rows;
   }
 
+  // Where a tensor group shares tokens and each expert, and ranks gather all tokens, Megatron-LM gathers them in one
+  // group of all: each rank sends its own part of the tokens to other ranks' experts, and the tensor group puts
+  // together what all of its ranks got; sums go back the same way. The part stays in `one`.
+  std::optional<Exchange> part_in_group(Exchange& one) const {
+    if (!axes_.gathers_tokens || !axes_.sequence || axes_.experts.tensor == 1) {
+      return std::nullopt;
+    }
+    Exchange inside = one;
+    inside.axis = Axis::tensor;
+    inside.bytes = one.bytes * (1 - 1.0 / axes_.experts.ranks);
+    one.bytes = one.bytes / degree_;
+    return inside;
+  }
+
   // What a rank then holds of all ranks' tokens, whatever part of a token's row each of a tensor group brings. Backward
   // needs the choices of the rank's own experts, of all tokens (Megatron-LM's MoEAllGatherTokenDispatcher): rows are
   // picked by number, so the tokens that they are picked from are not kept.
@@ -301,14 +325,19 @@ private:
     return readers;
   }
 
-  // Bytes of a whole tensor that ranks along a dimension exchange, for a micro-batch. What is reduced inside an
-  // operator has single precision. Along the tensor axis all of the samples and tokens that a replica has are
-  // exchanged; along another one those of all of its ranks, by each tensor rank its part.
+  // Bytes of a tensor that all ranks along a dimension have together, for a micro-batch. What is reduced inside an
+  // operator has single precision. Each replica has as many samples as the micro-batch, or tokens of them; other
+  // dimensions of the layout may have cut what there is of all replicas.
   Bytes bytes_of(const ProgramTensor& tensor, std::size_t dimension) const {
     const Precision precision =
         tensor.role == ProgramTensor::Role::reduction ? Precision::fp32 : problem_.training.precision;
-    const Bytes whole{elements_of(tensor.dimensions) * problem_.samples * row_of(precision).bytes};
-    return dimension == tensor_ ? whole : whole * (program_.layout.dimensions[dimension].size * part_of(tensor));
+    double elements = elements_of(tensor.dimensions) * problem_.samples;
+    for (std::size_t i = 0; i < program_.layout.dimensions.size(); ++i) {
+      const double size = program_.layout.dimensions[i].size;
+      elements *= i == tensor_ ? 1 : size;
+      elements /= i != dimension && tensor.placements[i].is_shard() ? size : 1;
+    }
+    return Bytes{elements * row_of(precision).bytes};
   }
 
   double part_at_borders() const {

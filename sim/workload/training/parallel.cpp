@@ -6,6 +6,7 @@
 
 #include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
+#include "sim/base/named_table.hpp"
 
 namespace stagecraft {
 namespace {
@@ -136,6 +137,10 @@ void read_layers(yaml::Map& map, ReadDegrees& read) {
     return;
   }
   const Where where = map.where("layers");
+  if (same_name(map.text("layers"), "by-time")) {
+    read.degrees.layers = PipelineLayout{{}, where};
+    return;
+  }
   const PipelineLayout layout = read_pipeline_layout({map.text("layers"), where});
   const auto stages = static_cast<int>(layout.stages.size());
   const auto empty = std::find(layout.stages.begin(), layout.stages.end(), "");

@@ -13,8 +13,10 @@ namespace stagecraft {
 /// The letters of each stage, in the order of the model: E what comes before the layers, t a layer, m a layer that
 /// predicts a further token, L what comes after the layers.
 struct PipelineLayout {
-  std::vector<std::string> stages;
-  Where where; ///< for errors
+  std::vector<std::string> stages; ///< none: whole layers, so that the slowest stage takes least time
+  Where where;                     ///< for errors
+
+  bool by_time() const { return stages.empty(); }
 
   /// How often a letter occurs.
   int count(char letter) const;

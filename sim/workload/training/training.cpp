@@ -323,6 +323,11 @@ std::vector<std::string> name_operators(RecomputeChoice& choice, const ModelGrap
       missing.push_back(module);
     }
   }
+  const auto in_block = [](const Operator& op) { return is_in_numbered_block(op.name); };
+  if (choice.blocks > 0 && std::none_of(model.operators.begin(), model.operators.end(), in_block)) {
+    std::transform(model.operators.begin(), model.operators.end(), std::back_inserter(choice.of_modules),
+                   [](const Operator& op) { return op.name; });
+  }
   return missing;
 }
 
