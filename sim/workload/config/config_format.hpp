@@ -113,5 +113,6 @@ ImportedTraining import_deepspeed(const ConfigSource& source, const ConfigContex
 WrittenConfig write_deepspeed(const ConfigToWrite& what);
 /// MaxText's base.yml, or overrides of it.
 ImportedTraining import_maxtext(const ConfigSource& source, const ConfigContext& context);
+WrittenConfig write_maxtext(const ConfigToWrite& what);
 
 } // namespace stagecraft

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/base/format/json.hpp"
 #include "sim/base/format/toml.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
@@ -36,7 +39,9 @@ constexpr std::array kConfigFormats = {
                  {"per_device_batch_size", "base_emb_dim", "ici_fsdp_parallelism", "ici_tensor_parallelism",
                   "dcn_data_parallelism", "ici_data_parallelism", "remat_policy", "ici_pipeline_parallelism",
                   "base_config"},
-                 import_maxtext},
+                 import_maxtext,
+                 write_maxtext,
+                 ".yml"},
     ConfigFormat{"megatron-bridge",
                  "Megatron-Bridge: sections of a ConfigContainer as YAML or JSON",
                  ConfigShape::document,
@@ -146,6 +151,9 @@ std::string ConfigSource::ending() const { return std::filesystem::path(file).ex
 
 const yaml::Node& ConfigSource::document() const {
   if (!document_) {
+    if (ending() == ".json") {
+      json::parse(json::Source(text, file)); // YAML would pass over a comma too many, which no framework does
+    }
     document_ = ending() == ".toml" ? parse_toml(text, file) : yaml::parse(text, file);
   }
   return *document_;
