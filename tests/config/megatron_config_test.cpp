@@ -435,8 +435,8 @@ TEST_CASE("MLPerf's batch of Slurm's variables is that of the file's nodes, or o
 }
 
 TEST_CASE("MLPerf's batch that only a shell can tell is the study's, or refused", "[config][mlperf]") {
-  const std::string text = "export TP=8 MINIBS=$((8*UNDEF))\n";
-  CHECK_THAT(refusal(text, "config_a.sh"), Catch::StartsWith("config_a.sh:1:20: 'MINIBS' is '$((8*UNDEF))'") &&
+  const std::string text = "export TP=8 MINIBS=$((8*UNDEF)) PP=1\n";
+  CHECK_THAT(refusal(text, "config_a.sh"), Catch::StartsWith("config_a.sh:1:20: 'MINIBS' is '$((8*UNDEF))', which") &&
                                                Catch::Contains("--set training.global_batch=64"));
   const ImportedTraining read = read_config({text, "config_a.sh"}, "", {gpt2(), 8, true});
   CHECK(read.unheeded == std::vector<std::string>{"MINIBS ($((8*UNDEF)), which only a shell can tell)"});

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
 #include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
@@ -272,7 +273,10 @@ private:
       return require_batch();
     }
     if (batch != nullptr) {
-      yaml::integer(*batch, "train_batch_size", 1, kMostSamples);
+      const int samples = yaml::integer(*batch, "train_batch_size", 1, kMostSamples);
+      if (size == nullptr && !draft_.context().batch_given) {
+        check_batch(samples, steps, batch->where);
+      }
       set("global_batch", batch->text, batch->where);
     } else {
       set("global_batch", std::to_string(batch_of(*size, steps)), size->where);
@@ -287,6 +291,19 @@ private:
     }
     if (steps == nullptr && size == nullptr) {
       set("micro_batches", "1", batch->where);
+    }
+  }
+
+  // Each replica has as many samples of each step.
+  void check_batch(int samples, const yaml::Node* steps, const Where& where) const {
+    const int count = steps != nullptr ? yaml::integer(*steps, "gradient_accumulation_steps", 1, kMostSamples) : 1;
+    const long long unit = 1LL * count * replicas_;
+    if (samples % unit != 0) {
+      const long long below = samples / unit * unit;
+      throw InputError(where, "'train_batch_size' " + std::to_string(samples) + " is no multiple of " +
+                                  (count > 1 ? "gradient_accumulation_steps " + std::to_string(count) + " x " : "") +
+                                  count_of(replicas_, "replica") + "; nearest that are: " +
+                                  (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + unit));
     }
   }
 

@@ -31,8 +31,7 @@ constexpr std::array kAliases = {
 };
 
 // Real fields whose names are as near to one that is read as a misspelling of it.
-constexpr std::array<std::string_view, 4> kNearFields = {
-    "fp4_param", "delayed_wgrad_compute", "nodes", "num_labels"};
+constexpr std::array<std::string_view, 4> kNearFields = {"fp4_param", "delayed_wgrad_compute", "nodes", "num_labels"};
 
 struct PrecisionName {
   std::string_view name, flag, recipe;     // of products in 8 or 4 bits, "" where they are of 16

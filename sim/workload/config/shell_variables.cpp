@@ -147,7 +147,8 @@ private:
         made_.not_told.erase(name);
       } else {
         made_.values.erase(name);
-        std::string set_to(line_->text.substr(static_cast<std::size_t>(where.column - line_->column)));
+        const auto begin = static_cast<std::size_t>(where.column - line_->column);
+        std::string set_to(line_->text.substr(begin, at_ - begin));
         leave(name + " (" + excerpt(set_to) + ", which only a shell can tell)");
         made_.not_told[name] = {std::move(set_to), where};
       }
