@@ -183,14 +183,21 @@ TEST_CASE("what is written for Megatron-LM is the same training when it is read"
         written_megatron("{config: " + config + "}", std::string(study.schedules.front().name()), lost);
     INFO(text);
     CHECK(lost == std::vector<std::string>{});
+    const std::string schedule(study.schedules.front().name());
+    const std::string bridge = text_of(written("megatron-bridge", "{config: " + config + "}", schedule));
+    INFO(bridge);
+    const ImportedTraining of_bridge = read_text(bridge, "again.yaml");
     const ImportedTraining again = read_text(text, "again.sh");
     const ImportedTraining first = read_text(read_file(kConfigs / config), config);
     CHECK(again.schedule == first.schedule);
+    CHECK(of_bridge.schedule == first.schedule);
+    CHECK(of_bridge.unheeded == std::vector<std::string>{});
     for (const char* key : {"global_batch", "precision", "gradient_precision", "gradient_bucket", "clip_gradients",
                             "optimizer", "recompute", "fp8", "pipelined_exchange", "parallel.tensor", "parallel.zero",
                             "parallel.gather", "parallel.sequence", "parallel.data"}) {
       INFO(key);
       CHECK((value(again, key) == value(first, key) || value(first, key).empty()));
+      CHECK(value(of_bridge, key) == value(again, key)); // the same arguments in its sections
     }
   }
   const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, optimizer: adam, ";

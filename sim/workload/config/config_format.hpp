@@ -99,6 +99,7 @@ NamedConfig load_config(const yaml::Node& node, const ConfigContext& context);
 ImportedTraining import_megatron(const ConfigSource& source, const ConfigContext& context);
 /// A ConfigContainer of Megatron-Bridge, or part of one, as YAML or JSON.
 ImportedTraining import_megatron_bridge(const ConfigSource& source, const ConfigContext& context);
+WrittenConfig write_megatron_bridge(const ConfigToWrite& what);
 /// A row of NeMo's recommended_model_configs.
 ImportedTraining import_nemo(const ConfigSource& source, const ConfigContext& context);
 WrittenConfig write_nemo(const ConfigToWrite& what);
