@@ -28,10 +28,11 @@ struct Spread {
   const std::string by = (spread.embedding ? arguments.written(embedding) : "") +
                          (spread.embedding && spread.loss ? " and " : "") +
                          (spread.loss ? arguments.written(loss) : "");
+  const char* plain = arguments.has("num-layers") ? "num-layers" : "pipeline-model-parallel-size";
   throw InputError(
       arguments.where(spread.embedding ? embedding
                       : spread.loss    ? loss
-                                       : "pipeline-model-parallel-size"),
+                                       : plain),
       std::to_string(spread.all()) + " layers" +
           (by.empty() ? "" : ", as " + by + (spread.embedding && spread.loss ? " count" : " counts") + " them,") +
           " do not spread evenly over " + std::to_string(ranks) + " stages; nearest that do: " +
