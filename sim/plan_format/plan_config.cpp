@@ -74,6 +74,17 @@ std::string recompute_text(const RecomputeChoice& choice) {
   return text.empty() ? "operators " + join(choice.operators) : text;
 }
 
+// "none", "optimizer 0.5, gradients": what is left to hosts.
+std::string offload_text(const Offload& offload) {
+  constexpr int kDigits = 6;
+  std::string text = offload.optimizer > 0 ? "optimizer " + to_digits(offload.optimizer, kDigits) : "";
+  const auto add = [&](bool is_on, const std::string& what) { text += is_on ? (text.empty() ? "" : ", ") + what : ""; };
+  add(offload.gradients, "gradients");
+  add(offload.parameters, "parameters");
+  add(offload.activations > 0, "activations " + std::to_string(offload.activations));
+  return text.empty() ? "none" : text;
+}
+
 } // namespace
 
 Plan as_frameworks_see(const PlanToWrite& what) {
@@ -146,7 +157,7 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
   if (what.plan.stages.front().experts.ranks > 1) {
     lost.compare("token_dispatcher", row_of(meant.dispatcher.kind).name, row_of(read.dispatcher.kind).name);
   }
-  lost.compare("offload", meant.offload.on(), read.offload.on());
+  lost.compare("offload", offload_text(meant.offload), offload_text(read.offload));
   if (!what.schedule.empty() && devices_of(what.plan).size() > what.plan.stages.front().devices.size()) {
     lost.compare("schedule", std::string_view(what.schedule), std::string_view(imported.schedule));
   }

@@ -94,10 +94,14 @@ std::string of_training(const MegatronArguments& arguments) {
   if (arguments.has("clip-grad") && parse_number(arguments.text("clip-grad"), arguments.where("clip-grad")) > 0) {
     note += "; training.clip_gradients: true says what --clip-grad does";
   }
-  if (arguments.has("fp8-format")) {
+  if (arguments.has("fp4-format")) {
+    const std::string recipe = arguments.has("fp4-recipe") ? arguments.text("fp4-recipe") : "nvfp4";
+    note += recipe == "nvfp4" ? "; training.fp8: nvfp4 says what --fp4-format does"
+                              : "; not taken over: --fp4-recipe " + excerpt(recipe);
+  } else if (arguments.has("fp8-format")) {
     const std::string recipe = arguments.has("fp8-recipe") ? arguments.text("fp8-recipe") : "delayed";
     const bool known = std::any_of(kFp8Recipes.begin() + 1, kFp8Recipes.end(), [&](const Fp8Row& row) {
-      return row.name == recipe && row.gathers;
+      return row.name == recipe && row.gathers && row.products != Precision::nvfp4;
     }); // all but torchao's
     note += known ? "; training.fp8: " + recipe + " says what --fp8-format does"
                   : "; not taken over: --fp8-recipe " + excerpt(recipe);

@@ -115,6 +115,11 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
                                               [&](const StrategyRow& row) { return is_in_all(row, study.training); });
   }
   study.schedules = read_schedules(compare, "schedules", folders);
+  const auto pairs = [](const StudySchedule& one) { return one.row != nullptr && one.row->pairs_by_layers; };
+  if (study.training.delayed_weights && std::none_of(study.schedules.begin(), study.schedules.end(), pairs)) {
+    study.training.unheeded.emplace_back("training.delayed_weights (of the schedules here none has pairs of forward "
+                                         "and backward by layers, as combined-1f1b has)");
+  }
   read_plans(compare, folders, study);
   study.rank = compare.choice("rank", kRankings, "exact").rank;
   compare.finish();
@@ -314,6 +319,11 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
     if (find_by_name(kCapturedModules, module, "module", {}).operators(model).empty()) {
       training.unheeded.push_back("captured graphs of module " + module + " (the model has none)");
     }
+  }
+  const bool mixes = std::any_of(model.operators.begin(), model.operators.end(),
+                                 [](const Operator& op) { return op.routing.has_value(); });
+  if (node != nullptr && node->find("token_dispatcher") != nullptr && !mixes) {
+    training.unheeded.emplace_back("training.token_dispatcher (the model has no experts)");
   }
   check_layers(training, model);
   if (training.fp8->products) {

@@ -116,8 +116,9 @@ const std::map<std::string, Folders>& package_table() {
       {"Eigen", {"fit/forms", "cpu", "pipeline", "pipeline/work"}},
       {"CLI", {"app/common"}},
       {"nlohmann",
-       {"base/format", "workload/import", "result", "report", "report/page", "plan_format", "sweep/store", "sweep/run",
-        "validate", "validate/truth", "analysis", "foreign", "app/common", "app/run", "app/command"}},
+       {"base/format", "workload/config", "workload/import", "result", "report", "report/page", "plan_format",
+        "sweep/store", "sweep/run", "validate", "validate/truth", "analysis", "foreign", "app/common", "app/run",
+        "app/command"}},
       {"sqlite3.h", {"sweep/store"}},
       {"gperftools", {"base/system"}}, // the allocator of programs
   };

@@ -51,5 +51,43 @@ TEST_CASE("sizes of a script that are another model's are told in the answer", "
              Contains("did you mean 'torchtitan'?") && Contains("deepspeed"));
 }
 
+// Two stages on two of eight devices each; only pairs of forward and backward delay gradients of weights.
+TEST_CASE("what a study asks for and its schedule or model cannot have is a note", "[cli][config]") {
+  const Workshop shop;
+  const std::string training = " gpt2 --platform dgx-h100 --strategy mesh --set 'training={global_batch: 16, "
+                               "micro_batches: 2, parallel: {pipeline: 2}, ";
+  CHECK_THAT(shop.succeed("replay" + training + "delayed_weights: true}'").err,
+             Contains("note: training.delayed_weights changes nothing under 1f1b"));
+  CHECK_THAT(shop.succeed("replay" + training + "delayed_weights: true}' --schedule combined-interleaved").err,
+             !Contains("delayed_weights"));
+  CHECK_THAT(shop.succeed("replay" + training + "token_dispatcher: alltoall}'").err,
+             Contains("training.token_dispatcher (the model has no experts), which is not taken over"));
+}
+
+TEST_CASE("a run takes the file of passes that TorchTitan's configuration names", "[cli][config]") {
+  const Workshop shop;
+  shop.write("my.csv", "0F0,0F1,,,0B0,,0B1,\n,1F0,1B0,1F1,1B1,,,\n");
+  shop.write("t.toml", "[training]\nlocal_batch_size = 2\n[parallelism]\npipeline_parallel_degree = 2\n"
+                       "pipeline_parallel_schedule = \"PipelineScheduleSingle\"\n"
+                       "pipeline_parallel_schedule_csv = \"my.csv\"\n[activation_checkpoint]\nmode = \"none\"\n");
+  const std::string call = " gpt2 --platform dgx-h100 --set training.config=t.toml ";
+  CHECK(shop.succeed("replay" + call + "--strategy mesh --format json").json().at("schedule").get<std::string>() ==
+        "my");
+  CHECK_THAT(shop.succeed("compare" + call + "--strategies mesh").out, Contains("my"));
+}
+
+TEST_CASE("MLPerf's batch of its job is the file's, and one that a shell computes is asked for", "[cli][config]") {
+  const Workshop shop;
+  shop.write("config_a.sh", "export TP=2 DGXNNODES=1\nexport MINIBS=$(( 32*TP/SLURM_NTASKS ))\n");
+  const std::string call = "replay gpt2 --platform dgx-h100 --strategy mesh --set training.config=config_";
+  // Eight samples of each of four replicas.
+  CHECK_THAT(shop.succeed(call + "a.sh").out, Contains("iteration of 32 samples"));
+  shop.write("config_b.sh", "export TP=2\nexport MINIBS=$(cat samples)\n");
+  const Outcome refused = shop.run(call + "b.sh");
+  CHECK(refused.status != 0);
+  CHECK_THAT(refused.err, Contains("config_b.sh:2:15: 'MINIBS' is '$(cat samples)', which only a shell can tell"));
+  CHECK_THAT(shop.succeed(call + "b.sh --set training.global_batch=64").out, Contains("iteration of 64 samples"));
+}
+
 } // namespace
 } // namespace stagecraft::test

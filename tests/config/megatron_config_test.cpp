@@ -179,7 +179,7 @@ TEST_CASE("Megatron-Bridge's fields are Megatron-LM's arguments with underscores
   CHECK(read.framework == "megatron-bridge");
   const ImportedTraining eight = read_text("{train: {micro_batch_size: 1, global_batch_size: 8}, mixed_precision: "
                                            "bf16_with_fp8_current_scaling_mixed}",
-                                           "b.json");
+                                           "b.yaml");
   CHECK(value(eight, "fp8") == "tensorwise");
 }
 
@@ -372,7 +372,7 @@ TEST_CASE("a mixed precision of Megatron-Bridge that gathers in 8 bits does so h
   const auto read = [](const std::string& precision, const std::string& more = "") {
     return read_text("{train: {micro_batch_size: 1, global_batch_size: 8}, ddp: {use_distributed_optimizer: true" +
                          more + "}, mixed_precision: " + precision + "}",
-                     "b.json");
+                     "b.yaml");
   };
   CHECK(value(read("bf16_with_fp8_delayed_scaling_mixed"), "parallel.quantized_weights") == "fp8");
   CHECK(value(read("bf16_with_fp8_delayed_scaling_mixed", ", fp8_param_gather: false"), "fp8_weights").empty());
@@ -418,6 +418,80 @@ TEST_CASE("Megatron-LM's ways to share among replicas are stages of ZeRO", "[con
   CHECK(zero("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads") == "2");
   CHECK(zero("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params") == "3");
   CHECK(zero("--use-torch-fsdp2") == "3");
+}
+
+// TP 8 x PP 4 on 128 ranks are four replicas; 1024 x 8 x 4 / 128 is 256 samples of each.
+TEST_CASE("MLPerf's batch of Slurm's variables is that of the file's nodes, or of the platform", "[config][mlperf]") {
+  const std::string batch = "export TP=8 PP=4\nexport MINIBS=$(( 1024*TP*PP/SLURM_NTASKS ))\n";
+  const ImportedTraining read = read_text("export DGXNNODES=16\n" + batch, "config_a.sh", 128);
+  CHECK(value(read, "global_batch") == "1024");
+  CHECK(read.unheeded.empty());
+  const ImportedTraining of_platform = read_text(batch, "config_a.sh", 128);
+  CHECK(value(of_platform, "global_batch") == "1024");
+  CHECK(of_platform.unheeded ==
+        std::vector<std::string>{"'SLURM_NTASKS' is not set (here it is the platform's 128 devices)"});
+  CHECK(value(read_text("export TP=8 SLURM_NTASKS=64 MINIBS=$((SLURM_NTASKS / 8))\n", "config_a.sh"), "global_batch") ==
+        "8"); // the file's own
+}
+
+TEST_CASE("MLPerf's batch that only a shell can tell is the study's, or refused", "[config][mlperf]") {
+  const std::string text = "export TP=8 MINIBS=$((8*UNDEF)) PP=1\n";
+  CHECK_THAT(refusal(text, "config_a.sh"), Catch::StartsWith("config_a.sh:1:20: 'MINIBS' is '$((8*UNDEF))', which") &&
+                                               Catch::Contains("--set training.global_batch=64"));
+  const ImportedTraining read = read_config({text, "config_a.sh"}, "", {gpt2(), 8, true});
+  CHECK(read.unheeded == std::vector<std::string>{"MINIBS ($((8*UNDEF)), which only a shell can tell)"});
+  CHECK(read_text("export TP=8\nexport DGXNGPU=8\n", "config_a.sh").unheeded ==
+        std::vector<std::string>{"no MINIBS (the batch is one micro-batch of each replica)"});
+}
+
+// The recipe of NVIDIA's 4 bits; AMD's, of blocks of 32, is none of ours.
+TEST_CASE("products in 4 bits are nvfp4 in every configuration of NVIDIA's", "[config][fp8]") {
+  const auto fp8 = [](const ImportedTraining& read) { return value(read, "fp8"); };
+  CHECK(fp8(read_text(kBatch + "--bf16 --fp4-format e2m1 --fp4-recipe nvfp4", "a.sh")) == "nvfp4");
+  CHECK(fp8(read_text(kBatch + "--bf16 --fp4-format e2m1", "a.sh")) == "nvfp4");
+  const std::string bridge = "{train: {micro_batch_size: 1, global_batch_size: 8}, ";
+  CHECK(fp8(read_text(bridge + "mixed_precision: bf16_with_nvfp4_mixed}", "b.yaml")) == "nvfp4");
+  CHECK(fp8(read_text(bridge + "model: {fp4: e2m1, fp4_recipe: nvfp4, bf16: true}}", "b.yaml")) == "nvfp4");
+  const ImportedTraining row = read_text("tp_size,mbs,gbs,dtype\n1,1,8,nvfp4\n", "n.csv");
+  CHECK(fp8(row) == "nvfp4");
+  CHECK(row.unheeded.empty());
+  CHECK(fp8(read_text("export MINIBS=8 FP4=True\n", "config_a.sh")) == "nvfp4");
+  const ImportedTraining other = read_text("export MINIBS=8 FP4=True FP4_RECIPE=mxfp4\n", "config_a.sh");
+  CHECK(fp8(other).empty());
+  CHECK(other.unheeded == std::vector<std::string>{"FP4_RECIPE mxfp4 (here products are of the precision)"});
+  CHECK_THAT(refusal(kBatch + "--fp8-format hybrid --fp8-recipe nvfp4", "a.sh"), Catch::Contains("recipe of fp8"));
+}
+
+// Twelve layers on two or four ranks.
+TEST_CASE("layers of the first and the last stage say which other numbers leave equal shares", "[config]") {
+  const auto refused = [](const std::string& more) { return refusal(kBatch + "\n" + more, "a.sh"); };
+  const std::string first = "--decoder-first-pipeline-num-layers ", last = " --decoder-last-pipeline-num-layers ";
+  CHECK_THAT(refused("--pipeline-model-parallel-size 4 " + first + "4"),
+             Catch::StartsWith("a.sh:2:70: 8 of 12 layers that --decoder-first-pipeline-num-layers 4 leave do not "
+                               "spread evenly over the 3 stages left; nearest that do: "
+                               "--decoder-first-pipeline-num-layers 3 or 6"));
+  CHECK_THAT(refused("--pipeline-model-parallel-size 2 " + first + "4" + last + "5"),
+             Catch::Contains("leave 3 of the 12 layers, and no stage is between them; nearest that do: "
+                             "--decoder-last-pipeline-num-layers 8"));
+  CHECK_THAT(refused("--pipeline-model-parallel-size 4 " + first + "10" + last + "4"),
+             Catch::Contains("are more than the 12 layers; nearest that do: --decoder-last-pipeline-num-layers 2"));
+  CHECK_THAT(refused("--pipeline-model-parallel-size 4 --account-for-loss-in-pipeline-split"),
+             Catch::StartsWith("a.sh:2:34: 13 layers, as --account-for-loss-in-pipeline-split counts them, do not "
+                               "spread evenly over 4 stages; nearest that do: 1 or 13 stages"));
+}
+
+// Eight experts of Mixtral.
+TEST_CASE("experts that do not divide are refused with the nearest that do", "[config]") {
+  static const ModelGraph kMixture = load_model(source_dir() / "workloads/mixtral-8x7b.yaml");
+  const auto refused = [](int experts, int devices) {
+    return error_of([&] {
+      read_config({kBatch + "--expert-model-parallel-size " + std::to_string(experts), "a.sh"}, "megatron",
+                  {kMixture, devices});
+    });
+  };
+  CHECK_THAT(refused(3, 16), Catch::Contains("does not divide the 16 ranks of a stage; nearest that do: 2 or 4"));
+  CHECK_THAT(refused(16, 16), Catch::Contains("does not divide the 8 experts of mixtral-8x7b; nearest that do: 8"));
+  CHECK(refused(8, 16).empty());
 }
 
 } // namespace

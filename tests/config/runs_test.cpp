@@ -183,14 +183,21 @@ TEST_CASE("what is written for Megatron-LM is the same training when it is read"
         written_megatron("{config: " + config + "}", std::string(study.schedules.front().name()), lost);
     INFO(text);
     CHECK(lost == std::vector<std::string>{});
+    const std::string schedule(study.schedules.front().name());
+    const std::string bridge = text_of(written("megatron-bridge", "{config: " + config + "}", schedule));
+    INFO(bridge);
+    const ImportedTraining of_bridge = read_text(bridge, "again.yaml");
     const ImportedTraining again = read_text(text, "again.sh");
     const ImportedTraining first = read_text(read_file(kConfigs / config), config);
     CHECK(again.schedule == first.schedule);
+    CHECK(of_bridge.schedule == first.schedule);
+    CHECK(of_bridge.unheeded == std::vector<std::string>{});
     for (const char* key : {"global_batch", "precision", "gradient_precision", "gradient_bucket", "clip_gradients",
                             "optimizer", "recompute", "fp8", "pipelined_exchange", "parallel.tensor", "parallel.zero",
                             "parallel.gather", "parallel.sequence", "parallel.data"}) {
       INFO(key);
       CHECK((value(again, key) == value(first, key) || value(first, key).empty()));
+      CHECK(value(of_bridge, key) == value(again, key)); // the same arguments in its sections
     }
   }
   const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, optimizer: adam, ";
@@ -211,8 +218,43 @@ TEST_CASE("what is written for Megatron-LM is the same training when it is read"
   }
   const std::string offloaded =
       written_megatron(base + "offload: {optimizer: 1, gradients: true}, parallel: {zero: 1}}", "1f1b", lost);
-  CHECK_THAT(offloaded, Catch::Contains("# Megatron-LM has no argument for training.offload\n"));
-  CHECK(std::find(lost.begin(), lost.end(), "offload true (read back: false)") != lost.end());
+  CHECK_THAT(offloaded, Catch::Contains("# Megatron-LM has no argument for training.offload.gradients\n"));
+  CHECK(std::find(lost.begin(), lost.end(), "offload optimizer 1, gradients (read back: optimizer 1)") != lost.end());
+  const std::string half =
+      written_megatron(base + "gradient_bucket: none, offload: {optimizer: 0.5}, parallel: {zero: 1}}", "1f1b", lost);
+  CHECK_THAT(half, Catch::Contains("--optimizer-cpu-offload\n--optimizer-offload-fraction 0.5\n"));
+  CHECK(lost == std::vector<std::string>{});
+}
+
+// Sixty-four samples on two tensor ranks x two stages x two groups of two replicas, and so on.
+TEST_CASE("what is written for MaxText is the same training when it is read", "[config][maxtext]") {
+  const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, optimizer: adam, ";
+  for (const std::string more :
+       {"parallel: {zero: 3, shard: 4}", "parallel: {zero: 1, tensor: 2, sequence: true}",
+        "recompute: {blocks: 1}, parallel: {pipeline: 2}", "fp8: tensorwise, parallel: {tensor: 2}",
+        "gradient_precision: fp32, clip_gradients: true, recompute: {kinds: [normalization, elementwise]}, "
+        "parallel: {zero: 3, context: 2, context_rule: ring}"}) {
+    INFO(more);
+    const Study study = study_with(base + "gradient_bucket: none, " + more + "}");
+    const bool pipes = more.find("pipeline") != std::string::npos;
+    const std::string schedule = pipes ? "gpipe" : "1f1b";
+    const Plan plan = mesh_plan(study, schedule);
+    const PlanToWrite what{plan,    *study.model, study.platform, study.training, study.training.micro_batches.front(),
+                           schedule};
+    const WrittenConfig config = write_config(find_by_name(config_formats(), "maxtext", "format", {}), what);
+    const std::string text = text_of(config);
+    INFO(text);
+    REQUIRE(std::holds_alternative<std::string>(config));
+    CHECK(lost_in(text, "maxtext", what) == std::vector<std::string>{});
+    const Training read = load_training(read_text(text, "again.yml").training);
+    CHECK(read.micro_batches == study.training.micro_batches);
+    CHECK(read.global_batch == study.training.global_batch);
+    const int of_groups = study.training.sharding.group;
+    CHECK(read.parallel->sharding.group == of_groups);
+  }
+  CHECK_THAT(text_of(written("maxtext", base + "parallel: {zero: 2}}", "1f1b")), Catch::Contains("'zero' 2"));
+  CHECK_THAT(text_of(written("maxtext", base + "recompute: {first: 2}, parallel: {zero: 1}}", "1f1b")),
+             Catch::Contains("recompute of other parts"));
 }
 
 TEST_CASE("what a configuration does not carry is named", "[config]") {
@@ -257,12 +299,18 @@ TEST_CASE("what is left to hosts and made smaller is written where a framework h
     CHECK(read.offload == meant.offload);
     CHECK(read.parallel->sharding.quantized_weights == meant.sharding.quantized_weights);
     CHECK(read.parallel->sharding.secondary == meant.sharding.secondary);
+    CHECK(read.parallel->sharding.group == meant.sharding.group);
+    CHECK(std::max(1, read.parallel->pipeline) == std::max(1, meant.parallel->pipeline));
+    CHECK(read.parallel->context == meant.parallel->context);
     CHECK(read.parallel->sharding.quantized_gradients == meant.sharding.quantized_gradients);
   };
   check_same("deepspeed", ".json", all + "parallel: {zero: 3}");
   check_same("deepspeed", ".json",
              "parallel: {zero: 3, quantized_weights: int8, quantized_gradients: true, hpz_partition_size: 4}");
   check_same("deepspeed", ".json", "offload: {optimizer: 0.3, gradients: true}, parallel: {zero: 3}");
+  check_same("deepspeed", ".json", "parallel: {zero: 3, shard: 4}");
+  check_same("deepspeed", ".json", "parallel: {pipeline: 2, zero: 1}");
+  check_same("deepspeed", ".json", "parallel: {context: 2, context_rule: all-to-all, zero: 3}");
   check_same("torchtitan", ".toml", all + "parallel: {zero: 3}");
   check_same("torchtitan", ".toml", "fp8: tensorwise, parallel: {zero: 3, quantized_weights: fp8}");
   const auto refused = [&](const std::string& format, const std::string& more) {
@@ -286,8 +334,12 @@ TEST_CASE("what is left to hosts and made smaller is written where a framework h
 
 TEST_CASE("what a framework cannot say is refused with the reason", "[config]") {
   const std::string base = "{global_batch: 64, micro_batches: 4, precision: bf16, optimizer: adam, parallel: ";
-  CHECK_THAT(text_of(written("deepspeed", base + "{pipeline: 2}}", "1f1b")),
-             Catch::Contains("leaves those to the code"));
+  CHECK_THAT(text_of(written("deepspeed", base + "{pipeline: 2, zero: 2}}", "1f1b")),
+             Catch::Contains("share the optimiser's states at most"));
+  CHECK_THAT(text_of(written("deepspeed", base + "{pipeline: 2, layers: 'Et*5|t*7L'}}", "1f1b")),
+             Catch::Contains("unlike numbers"));
+  CHECK_THAT(text_of(written("deepspeed", base + "{zero: 2, shard: 4}}", "1f1b")),
+             Catch::Contains("share weights too"));
   CHECK_THAT(text_of(written("torchtitan", base + "{zero: 2}}", "1f1b")), Catch::Contains("'zero' 2 shares states"));
   CHECK_THAT(text_of(written("torchtitan", base + "{tensor: 2, zero: 3}}", "1f1b")),
              Catch::Contains("does not share tokens"));

@@ -238,5 +238,15 @@ TEST_CASE("float8 of TorchTitan is a converter of the model", "[config]") {
   CHECK(other.unheeded.front() == "float8.recipe_name rowwise_with_gw_hp");
 }
 
+TEST_CASE("a file with TorchTitan's order of passes is the schedule", "[config][torchtitan]") {
+  const ImportedTraining read =
+      read_text("[training]\nlocal_batch_size = 2\n[parallelism]\npipeline_parallel_degree = 2\n"
+                "pipeline_parallel_schedule = \"PipelineScheduleMulti\"\npipeline_parallel_schedule_csv = \"my.csv\"\n"
+                "[activation_checkpoint]\nmode = \"full\"\n",
+                "t.toml");
+  CHECK(read.schedule == "my.csv");
+  CHECK(read.unheeded.empty());
+}
+
 } // namespace
 } // namespace stagecraft::test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/run/given_run.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "sim/app/common/output.hpp"
@@ -66,13 +67,44 @@ std::optional<ScheduleFile> given_orders(const std::string& name) {
   return read_schedule(read_file(name), name);
 }
 
-const ScheduleRow& given_schedule(const std::string& name, const Study& study) {
-  const bool asked_by_config = !study.training.config.empty() && study.schedules.size() == 1 &&
-                               study.schedules.front().row != nullptr; // as take_config() has it
-  if (name.empty() && asked_by_config) {
-    return *study.schedules.front().row;
+void remark_note(const std::string& note) {
+  if (!note.empty()) {
+    remark("note: " + note + "\n");
   }
-  return find_by_name(schedules(), name.empty() ? "1f1b" : name, "schedule", {"--schedule", 0, 0});
+}
+
+namespace {
+
+// The schedule that the configuration names, as take_config() has it; null where it names none.
+const StudySchedule* schedule_of_config(const Study& study) {
+  return !study.training.config.empty() && study.schedules.size() == 1 ? &study.schedules.front() : nullptr;
+}
+
+// A line where the study asks for pairs of a kind that this schedule lacks, unless all of the study lack them, which
+// its own lines say.
+void remark_delayed_weights(const ScheduleRow& row, const Study& study) {
+  const auto pairs = [](const StudySchedule& one) { return one.row != nullptr && one.row->pairs_by_layers; };
+  if (study.training.delayed_weights && !row.pairs_by_layers &&
+      std::any_of(study.schedules.begin(), study.schedules.end(), pairs)) {
+    remark_note("training.delayed_weights changes nothing under " + std::string(row.name) +
+                ", which has no pairs of forward and backward by layers, as combined-1f1b has");
+  }
+}
+
+} // namespace
+
+const ScheduleRow& given_schedule(const std::string& name, const Study& study) {
+  const StudySchedule* of_config = name.empty() ? schedule_of_config(study) : nullptr;
+  if (of_config != nullptr && of_config->row == nullptr) {
+    remark_note("the schedule of the configuration is the file of '" + of_config->own->name +
+                "', which replay, explain and compare take; here it is 1f1b");
+  }
+  const ScheduleRow& row =
+      of_config != nullptr && of_config->row != nullptr
+          ? *of_config->row
+          : find_by_name(schedules(), name.empty() ? "1f1b" : name, "schedule", {"--schedule", 0, 0});
+  remark_delayed_weights(row, study);
+  return row;
 }
 
 void add_given_files(const RunOptions& options, std::vector<std::string>& inputs) {
@@ -84,19 +116,14 @@ void add_given_files(const RunOptions& options, std::vector<std::string>& inputs
   }
 }
 
-void remark_note(const std::string& note) {
-  if (!note.empty()) {
-    remark("note: " + note + "\n");
-  }
-}
-
 Prepared replay_given(const RunOptions& options, const Study& study) {
   const std::optional<ScheduleFile> orders = given_orders(options.schedule);
   const GivenPlan given = given_plan(options, study);
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  Scenario scenario{.schedule = orders ? nullptr : &given_schedule(options.schedule, study),
-                    .orders = orders ? &orders->schedule : nullptr};
+  const StudySchedule* of_config = options.schedule.empty() ? schedule_of_config(study) : nullptr;
+  const Schedule* own = orders ? &orders->schedule : of_config != nullptr ? of_config->own.get() : nullptr;
+  Scenario scenario{.schedule = own != nullptr ? nullptr : &given_schedule(options.schedule, study), .orders = own};
   given.put_into(scenario);
   scenario.micro_batches = choose_micro_batches(memo, scenario);
   std::vector<Prepared> prepared = prepare(memo, {scenario});

@@ -313,8 +313,8 @@ CutStage cut_stage(const ModelGraph& model, const std::vector<OperatorId>& stage
 
 // Why these ranks cannot share anything of the model; "" if they can.
 std::string axes_defect(const ModelGraph& model, const StageAxes& axes) {
-  std::string defect = expert_defect(axes);
-  return defect.empty() ? nothing_to_share(model, axes) : defect;
+  std::string defect = nothing_to_share(model, axes);
+  return defect.empty() ? expert_defect(axes) : defect;
 }
 
 CutStage cut_for(const ModelGraph& model, const std::vector<OperatorId>& stage, const StageAxes& axes) {

@@ -99,6 +99,7 @@ NamedConfig load_config(const yaml::Node& node, const ConfigContext& context);
 ImportedTraining import_megatron(const ConfigSource& source, const ConfigContext& context);
 /// A ConfigContainer of Megatron-Bridge, or part of one, as YAML or JSON.
 ImportedTraining import_megatron_bridge(const ConfigSource& source, const ConfigContext& context);
+WrittenConfig write_megatron_bridge(const ConfigToWrite& what);
 /// A row of NeMo's recommended_model_configs.
 ImportedTraining import_nemo(const ConfigSource& source, const ConfigContext& context);
 WrittenConfig write_nemo(const ConfigToWrite& what);
@@ -113,5 +114,6 @@ ImportedTraining import_deepspeed(const ConfigSource& source, const ConfigContex
 WrittenConfig write_deepspeed(const ConfigToWrite& what);
 /// MaxText's base.yml, or overrides of it.
 ImportedTraining import_maxtext(const ConfigSource& source, const ConfigContext& context);
+WrittenConfig write_maxtext(const ConfigToWrite& what);
 
 } // namespace stagecraft

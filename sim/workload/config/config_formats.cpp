@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/base/format/json.hpp"
 #include "sim/base/format/toml.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
@@ -36,14 +39,18 @@ constexpr std::array kConfigFormats = {
                  {"per_device_batch_size", "base_emb_dim", "ici_fsdp_parallelism", "ici_tensor_parallelism",
                   "dcn_data_parallelism", "ici_data_parallelism", "remat_policy", "ici_pipeline_parallelism",
                   "base_config"},
-                 import_maxtext},
+                 import_maxtext,
+                 write_maxtext,
+                 ".yml"},
     ConfigFormat{"megatron-bridge",
                  "Megatron-Bridge: sections of a ConfigContainer as YAML or JSON",
                  ConfigShape::document,
                  {"tensor_model_parallel_size", "pipeline_model_parallel_size", "micro_batch_size", "global_batch_size",
                   "context_parallel_size", "expert_model_parallel_size", "recompute_granularity",
                   "virtual_pipeline_model_parallel_size", "use_distributed_optimizer"},
-                 import_megatron_bridge},
+                 import_megatron_bridge,
+                 write_megatron_bridge,
+                 ".yaml"},
     ConfigFormat{"nemo",
                  "a row of NeMo's recommended_model_configs",
                  ConfigShape::table,
@@ -146,6 +153,9 @@ std::string ConfigSource::ending() const { return std::filesystem::path(file).ex
 
 const yaml::Node& ConfigSource::document() const {
   if (!document_) {
+    if (ending() == ".json") {
+      json::parse(json::Source(text, file)); // YAML would pass over a comma too many, which no framework does
+    }
     document_ = ending() == ".toml" ? parse_toml(text, file) : yaml::parse(text, file);
   }
   return *document_;

@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "sim/base/count_of.hpp"
+#include "sim/base/divisors.hpp"
 #include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/names_without_effect.hpp"
 #include "sim/workload/config/training_draft.hpp"
@@ -172,6 +174,21 @@ private:
     return given;
   }
 
+  // The first degree of a network that another number makes fit, and that number.
+  std::string nearest_degree(const Given& given, const char* network, long long all) const {
+    const bool none_left = given.left == kAxes.size();
+    for (std::size_t axis = 0; axis < kAxes.size(); ++axis) {
+      const long long degree = given.degrees[axis], others = degree > 1 ? given.product / degree : 0;
+      if (others > 0 && all % others == 0) {
+        const auto left = static_cast<int>(all / others);
+        return "nearest that do: '" + std::string(network) + std::string(kAxes[axis]) + "_parallelism' " +
+               (none_left ? std::to_string(left) + ", or -1 for one of them"
+                          : nearest_divisors(left, static_cast<int>(degree)));
+      }
+    }
+    return "allowed: -1 for one of them, or degrees that multiply to it";
+  }
+
   // The axis that is -1 takes what the others leave of `all`.
   std::array<long long, kAxes.size()> filled(Given given, const char* network, long long all) {
     const bool none_left = given.left == kAxes.size();
@@ -182,7 +199,7 @@ private:
                                                  (std::string_view(network) == "ici_"
                                                       ? count_of(static_cast<int>(all), "device") + " of a slice"
                                                       : count_of(static_cast<int>(all), "slice")) +
-                                                 "; allowed: -1 for one of them, or degrees that multiply to it");
+                                                 "; " + nearest_degree(given, network, all));
     }
     if (!none_left) {
       given.degrees[given.left] = all / given.product;
@@ -285,6 +302,16 @@ private:
     draft_.schedule(needed > 1 ? "breadth-first" : "gpipe", where);
   }
 
+  // The shares of a device that make the whole numbers of samples below and above.
+  std::string nearest_batch(double samples) const {
+    constexpr int kDigits = 10;
+    if (samples >= kMostConfigSamples) {
+      return "";
+    }
+    const double below = std::floor(samples) / devices_, above = std::ceil(samples) / devices_;
+    return "; nearest that are: " + (below > 0 ? to_digits(below, kDigits) + " or " : "") + to_digits(above, kDigits);
+  }
+
   void read_batch() {
     constexpr double kUsual = 12;
     const yaml::Node* given = leaves_.find("", "per_device_batch_size");
@@ -295,7 +322,7 @@ private:
     if (of_step != std::floor(of_step) || of_step * steps > kMostConfigSamples || of_step < 1) {
       throw InputError(where, "'per_device_batch_size' on " + count_of(devices_, "device") +
                                   " is no whole number of samples up to " + std::to_string(kMostConfigSamples) +
-                                  "; allowed: one that is");
+                                  nearest_batch(of_step));
     }
     draft_.set("global_batch", static_cast<long long>(of_step) * steps, where);
     const int asked = leaves_.integer("", "num_pipeline_microbatches", -1, kMostConfigSamples, -1);
@@ -303,7 +330,8 @@ private:
     if (static_cast<long long>(of_step) % parts != 0) {
       throw InputError(leaves_.where("", "num_pipeline_microbatches"),
                        std::to_string(parts) + " micro-batches do not divide " +
-                           std::to_string(static_cast<long long>(of_step)) + " samples; allowed: a divisor");
+                           std::to_string(static_cast<long long>(of_step)) +
+                           " samples; nearest that do: " + nearest_divisors(static_cast<int>(of_step), parts));
     }
     draft_.set("micro_batches", 1LL * parts * steps,
                leaves_.where("", pipeline_ == 1 ? "gradient_accumulation_steps" : "num_pipeline_microbatches"));

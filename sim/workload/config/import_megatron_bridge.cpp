@@ -31,11 +31,10 @@ constexpr std::array kAliases = {
 };
 
 // Real fields whose names are as near to one that is read as a misspelling of it.
-constexpr std::array<std::string_view, 6> kNearFields = {
-    "fp4_param", "fp4_param_gather", "fp4_recipe", "delayed_wgrad_compute", "nodes", "num_labels"};
+constexpr std::array<std::string_view, 4> kNearFields = {"fp4_param", "delayed_wgrad_compute", "nodes", "num_labels"};
 
 struct PrecisionName {
-  std::string_view name, flag, fp8;        // fp8: the recipe, "" where products are of 16 bits
+  std::string_view name, flag, recipe;     // of products in 8 or 4 bits, "" where they are of 16
   bool gathers = false, wide_ends = false; // weights are held and gathered in 8 bits; first and last layer have 16
 };
 // mixed_precision may name a whole set of fields.
@@ -46,6 +45,7 @@ constexpr std::array kPrecisionNames = {
     PrecisionName{"bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, true},
     PrecisionName{"bf16_with_fp8_subchannel_scaling_mixed", "bf16", "blockwise"},
     PrecisionName{"bf16_with_mxfp8_mixed", "bf16", "mxfp8", true},
+    PrecisionName{"bf16_with_nvfp4_mixed", "bf16", "nvfp4"},
     PrecisionName{"fp16_with_fp8_delayed_scaling_mixed", "fp16", "delayed", true},
     PrecisionName{"fp16_with_fp8_current_scaling_mixed", "fp16", "tensorwise", true, true},
     PrecisionName{"fp16_with_mxfp8_mixed", "fp16", "mxfp8", true},
@@ -109,9 +109,10 @@ private:
     const PrecisionName& row =
         find_by_name(kPrecisionNames, yaml::scalar(*named, "mixed_precision"), "mixed precision", named->where);
     add(row.flag, "", named->where, "mixed_precision");
-    if (!row.fp8.empty()) {
-      add("fp8-format", "hybrid", named->where, "mixed_precision");
-      add("fp8-recipe", std::string(row.fp8), named->where, "mixed_precision");
+    if (!row.recipe.empty()) {
+      const bool four = row.recipe == "nvfp4";
+      add(four ? "fp4-format" : "fp8-format", four ? "e2m1" : "hybrid", named->where, "mixed_precision");
+      add(four ? "fp4-recipe" : "fp8-recipe", std::string(row.recipe), named->where, "mixed_precision");
     }
     if (row.gathers && !turned_off("fp8_param_gather") && !turned_off("fp8_param")) {
       add("fp8-param-gather", "", named->where, "mixed_precision");

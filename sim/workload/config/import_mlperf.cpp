@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "sim/base/count_of.hpp"
+#include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
@@ -42,6 +44,7 @@ constexpr std::array kVariables = {
     VariableRow{"DEFER_EMBEDDING_WGRAD_COMPUTE", "defer-embedding-wgrad-compute"},
     VariableRow{"WGRAD_DEFERRAL_LIMIT", "wgrad-deferral-limit"},
     VariableRow{"FP8_RECIPE", "fp8-recipe"},
+    VariableRow{"FP4_RECIPE", "fp4-recipe"},
     VariableRow{"PIPELINE_LAYOUT", "pipeline-model-parallel-layout"},
     VariableRow{"CUDA_GRAPH_IMPLEMENTATION", "cuda-graph-impl"},
     VariableRow{"MOE_TOKEN_DISPATCHER_TYPE", "moe-token-dispatcher-type"},
@@ -50,9 +53,7 @@ constexpr std::array kVariables = {
     VariableRow{"GRADIENT_CLIP_VAL", "clip-grad"},
 };
 // Variables that an iteration does not depend on: how long a job may take, what it logs, validates and learns.
-constexpr std::array<std::string_view, 31> kWithoutEffect = {"DGXSYSTEM",
-                                                             "DGXNNODES",
-                                                             "DGXNGPU",
+constexpr std::array<std::string_view, 28> kWithoutEffect = {"DGXSYSTEM",
                                                              "DGXSOCKETCORES",
                                                              "DGXNSOCKET",
                                                              "DGXHT",
@@ -60,7 +61,6 @@ constexpr std::array<std::string_view, 31> kWithoutEffect = {"DGXSYSTEM",
                                                              "SEED",
                                                              "SEGMENT",
                                                              "NEXP",
-                                                             "MINIBS",
                                                              "MODEL_SIZE",
                                                              "CONT",
                                                              "HANG_MONITOR_TIMEOUT",
@@ -85,6 +85,21 @@ constexpr std::array<std::string_view, 12> kPrefixesWithoutEffect = {"WALLTIME",
                                                                      "MLPERF_",    "SLURM_",  "SBATCH_", "EVAL_",
                                                                      "WARMUP_VAL", "TARGET_", "PROFILE", "TORCH_NCCL_"};
 
+// Beside those that are arguments of Megatron-LM by another name.
+constexpr std::array<std::string_view, 13> kOtherVariables = {"FP8",
+                                                              "FP4",
+                                                              "FP8_ACTIVATION",
+                                                              "FP8_PARAM_GATHER",
+                                                              "FP8_PARAMS",
+                                                              "MCORE_CUDA_GRAPH",
+                                                              "LAYER_CUDA_GRAPH",
+                                                              "FULL_CUDA_GRAPH",
+                                                              "CUDA_GRAPH_SCOPE",
+                                                              "RECOMPUTE_MODULES",
+                                                              "MINIBS",
+                                                              "DGXNNODES",
+                                                              "DGXNGPU"};
+
 // Whether a variable says how a job runs, and nothing of an iteration.
 bool is_of_job(const std::string& name) {
   return std::find(kWithoutEffect.begin(), kWithoutEffect.end(), name) != kWithoutEffect.end() ||
@@ -95,9 +110,12 @@ bool is_of_job(const std::string& name) {
 class MlPerf {
 public:
   MlPerf(const ConfigSource& source, const ConfigContext& context)
-      : set_(read_shell_variables(source.text, source.file)), whole_{source.file, 1, 1}, context_(context) {}
+      : set_(read_shell_variables(source.text, source.file)), whole_{source.file, 1, 1}, context_(context) {
+    read_again_in_job(source);
+  }
 
   ImportedTraining read() {
+    refuse_misspelt();
     for (const VariableRow& row : kVariables) {
       take(row);
     }
@@ -105,6 +123,9 @@ public:
       add("micro-batch-size", "1", whole_, "MICRO_BATCH_SIZE");
     }
     add("bf16", "", whole_, "bf16");
+    if (is_on("FP4")) {
+      add("fp4-format", "e2m1", where("FP4"), "FP4");
+    }
     if (is_on("FP8")) {
       add("fp8-format", "hybrid", where("FP8"), "FP8");
       if (is_on("FP8_ACTIVATION")) {
@@ -141,6 +162,23 @@ public:
   }
 
 private:
+  // Slurm, which starts a process for each rank, says in variables of its own how many there are.
+  void read_again_in_job(const ConfigSource& source) {
+    const int ranks = world() > 0 ? world() : context_.devices;
+    std::map<std::string, std::string> job = {{"SLURM_NTASKS", std::to_string(ranks)},
+                                              {"SLURM_NPROCS", std::to_string(ranks)}};
+    if (has("DGXNNODES")) {
+      job["SLURM_NNODES"] = job["SLURM_JOB_NUM_NODES"] = value("DGXNNODES");
+    }
+    set_ = read_shell_variables(source.text, source.file, job);
+    for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS"}) {
+      if (world() == 0 && !set_.values.contains(name) && source.text.find(name) != std::string::npos) {
+        set_.not_understood.push_back("'" + std::string(name) + "' is not set (here it is the platform's " +
+                                      count_of(ranks, "device") + ")");
+      }
+    }
+  }
+
   bool has(std::string_view name) const {
     const auto found = set_.values.find(std::string(name));
     return found != set_.values.end() && !found->second.text.empty();
@@ -175,23 +213,15 @@ private:
 
   // What is set, not off, and neither read nor known to have no effect.
   void list_others(std::vector<std::string>& unheeded) const {
-    constexpr std::array<std::string_view, 8> kRead = {"FP8",
-                                                       "FP8_ACTIVATION",
-                                                       "FP8_PARAM_GATHER",
-                                                       "FP8_PARAMS",
-                                                       "MCORE_CUDA_GRAPH",
-                                                       "LAYER_CUDA_GRAPH",
-                                                       "FULL_CUDA_GRAPH",
-                                                       "RECOMPUTE_MODULES"};
     const std::vector<std::string> variables = names_of(kVariables);
     const auto is_in = [](const auto& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
     for (const auto& [key, variable] : set_.values) {
       const std::string& name = key;
-      const bool graphs = name == "CUDA_GRAPH_SCOPE" && has_setting("cuda-graph-scope");
-      if (!is_of_job(name) && !graphs && !variable.text.empty() && !is_off_word(variable.text) && !is_in(kRead, name) &&
-          !is_in(variables, name)) {
+      const bool alone = name == "CUDA_GRAPH_SCOPE" && !has_setting("cuda-graph-scope");
+      if (!is_of_job(name) && !variable.text.empty() && !is_off_word(variable.text) &&
+          (alone || !is_in(kOtherVariables, name)) && !is_in(variables, name)) {
         unheeded.push_back(name + " " + excerpt(variable.text));
       }
     }
@@ -223,6 +253,7 @@ private:
   // MINIBS samples of each replica, at the file's own number of ranks.
   void read_batch() {
     if (has_setting("global-batch-size") || !has("MINIBS")) {
+      require_batch();
       return;
     }
     long long product = 1;
@@ -238,6 +269,35 @@ private:
       throw InputError(where("MINIBS"), "more than " + std::to_string(kMostConfigSamples) + " samples in a batch");
     }
     add("global-batch-size", std::to_string(batch), where("MINIBS"), "MINIBS");
+  }
+
+  // A batch that only a shell can tell must not be another one.
+  void require_batch() {
+    if (has_setting("global-batch-size") || context_.batch_given) {
+      return;
+    }
+    for (const char* name : {"GLOBAL_BATCH_SIZE", "MINIBS"}) {
+      if (const auto found = set_.not_told.find(name); found != set_.not_told.end()) {
+        throw InputError(found->second.where, "'" + std::string(name) + "' is '" + excerpt(found->second.text) +
+                                                  "', which only a shell can tell; allowed: a number of samples, of "
+                                                  "variables that lines above set, or the study's "
+                                                  "'training.global_batch', as --set training.global_batch=64");
+      }
+    }
+    set_.not_understood.push_back("no MINIBS (the batch is one micro-batch of each replica)");
+  }
+
+  // A variable as near to one that is read as a misspelling of it.
+  void refuse_misspelt() const {
+    std::vector<std::string> known = names_of(kVariables);
+    known.insert(known.end(), kOtherVariables.begin(), kOtherVariables.end());
+    for (const auto* variables : {&set_.values, &set_.not_told}) {
+      for (const auto& [name, variable] : *variables) {
+        if (const std::string meant = misspelt(name, known); !meant.empty() && !is_of_job(name)) {
+          throw InputError(variable.where, "unknown variable '" + excerpt(name) + "'; did you mean '" + meant + "'?");
+        }
+      }
+    }
   }
 
   // A variable that looks like a degree must not be ignored.

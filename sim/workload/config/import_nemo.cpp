@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/edit_distance.hpp"
 #include "sim/base/format/csv.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
@@ -61,7 +62,8 @@ bool is_empty(const CsvCell& cell) {
 class Row {
 public:
   Row(const ConfigSource& source, const ConfigContext& context)
-      : table_(source.text, source.file, {}), whole_{source.file, 1, 1}, context_(context) {
+      : table_(source.text, source.file, {}),
+        header_(source.text.substr(0, source.text.find('\n'))), whole_{source.file, 1, 1}, context_(context) {
     row_ = choose(source);
   }
 
@@ -175,6 +177,16 @@ private:
 
   void refuse_unknown_degrees() const {
     std::vector<std::string> known = names_of(kFlagColumns);
+    std::vector<std::string> all = known;
+    all.insert(all.end(), kColumnsOfNames.begin(), kColumnsOfNames.end());
+    all.insert(all.end(), kOtherColumns.begin(), kOtherColumns.end());
+    for (const std::string& column : table_.columns()) {
+      if (const std::string meant = misspelt(column, all); !meant.empty()) {
+        const auto at = static_cast<int>(std::min(header_.find(column), header_.size()));
+        throw InputError({whole_.file, 1, at + 1},
+                         "unknown column '" + excerpt(column) + "'; did you mean '" + meant + "'?");
+      }
+    }
     for (const std::string& column : table_.columns()) {
       if (column.ends_with("_size") && !is_flag_column(column) && has(column)) {
         throw InputError(cell(column).where, unknown_name("column", column, known));
@@ -186,12 +198,12 @@ private:
   void read_precision() {
     add_default("grad-reduce-in-bf16");
     const std::string type = has("dtype") ? lower_case(cell("dtype").text) : "bf16";
-    if (type != "bf16" && !type.starts_with("fp8") && !type.starts_with("nvfp4")) {
+    if (type != "bf16" && !type.starts_with("fp8") && type != "nvfp4") {
       throw InputError(cell("dtype").where, unknown_name("dtype", type, {"bf16", "fp8", "nvfp4"}));
     }
     add_default("bf16");
-    if (type.starts_with("nvfp4")) {
-      unheeded_.push_back("dtype " + excerpt(type));
+    if (type == "nvfp4") {
+      set("fp4-format", "e2m1", "dtype");
     } else if (type.starts_with("fp8")) {
       const std::string recipe = has("fp8_recipe") ? lower_case(cell("fp8_recipe").text)
                                  : type.size() > 4 ? type.substr(4) // fp8_cs
@@ -256,6 +268,7 @@ private:
   }
 
   CsvTable table_;
+  std::string header_;
   Where whole_;
   const ConfigContext& context_;
   std::size_t row_ = 0;

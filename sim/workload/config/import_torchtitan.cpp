@@ -174,16 +174,16 @@ private:
       throw InputError(given->where, "'data_parallel_shard_degree' is 0; allowed: 1 or more, or -1 for what is left");
     }
     const bool is_left = shard_ < 0;
-    if (is_left) {
-      std::vector<NamedDegree> degrees;
-      for (const auto& [name, degree] : {std::pair{"tensor_parallel_degree", tensor_},
-                                         {"pipeline_parallel_degree", pipeline_},
-                                         {"context_parallel_degree", context_},
-                                         {"data_parallel_replicate_degree", replicate_}}) {
-        degrees.push_back({name, degree, where_of(name)});
-      }
-      shard_ = draft_.replicas_beside(degrees);
+    std::vector<NamedDegree> degrees;
+    for (const auto& [name, degree] : {std::pair{"tensor_parallel_degree", tensor_},
+                                       {"pipeline_parallel_degree", pipeline_},
+                                       {"context_parallel_degree", context_},
+                                       {"data_parallel_replicate_degree", replicate_},
+                                       {"data_parallel_shard_degree", std::max(1, shard_)}}) {
+      degrees.push_back({name, degree, where_of(name)});
     }
+    const int left = draft_.replicas_beside(degrees);
+    shard_ = is_left ? left : shard_;
     if (!is_left || replicate_ > 1) {
       draft_.set("parallel.data", 1LL * replicate_ * shard_,
                  where_of(is_left ? "data_parallel_replicate_degree" : "data_parallel_shard_degree"));
@@ -219,6 +219,7 @@ private:
                                   std::to_string(ranks) +
                                   "; nearest that do: " + nearest_divisors(static_cast<int>(ranks), expert_));
     }
+    draft_.check_experts("expert_parallel_degree", expert_, where);
     if (of_each != 1 && of_each != tensor_) {
       throw InputError(where_of("expert_tensor_parallel_degree"),
                        "'expert_tensor_parallel_degree' is " + std::to_string(of_each) +
@@ -298,8 +299,7 @@ private:
       return;
     }
     if (!csv.empty()) {
-      draft_.leave("parallelism.pipeline_parallel_schedule_csv (compare.schedules takes the file " + excerpt(csv) +
-                   ")");
+      draft_.schedule(csv, where_of("pipeline_parallel_schedule_csv"));
     } else if (row.ours.empty()) {
       draft_.leave("parallelism.pipeline_parallel_schedule " + name);
     } else {

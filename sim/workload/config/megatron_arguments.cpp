@@ -185,6 +185,8 @@ constexpr std::array kFlags = {
     MegatronFlag{"clip-grad", true},
     MegatronFlag{"fp8-format", true},
     MegatronFlag{"fp8-recipe", true},
+    MegatronFlag{"fp4-format", true},
+    MegatronFlag{"fp4-recipe", true},
     MegatronFlag{"activation-func-fp8-input-store", false},
     MegatronFlag{"fp8-param-gather", false},
     MegatronFlag{"nproc-per-node", true},
@@ -239,11 +241,11 @@ constexpr std::array kFlags = {
 };
 
 // Real arguments, of Megatron-LM or of launchers, whose names are as near to one above as a misspelling of it.
-constexpr std::array<std::string_view, 8> kNearOthers = {
-    "fp4-recipe", "fp4-param-gather", "fp4-param", "vocab-file", "nodes", "node", "nnode", "fp8-param"};
+constexpr std::array<std::string_view, 6> kNearOthers = {"fp4-param", "vocab-file", "nodes",
+                                                         "node",      "nnode",      "fp8-param"};
 
 // Arguments that place layers, of which a plan's note says what they mean, and sizes of the model and of the job.
-constexpr std::array<std::string_view, 38> kOfPlans = {"num-layers",
+constexpr std::array<std::string_view, 40> kOfPlans = {"num-layers",
                                                        "mtp-num-layers",
                                                        "tensor-model-parallel-size",
                                                        "pipeline-model-parallel-size",
@@ -269,6 +271,8 @@ constexpr std::array<std::string_view, 38> kOfPlans = {"num-layers",
                                                        "clip-grad",
                                                        "fp8-format",
                                                        "fp8-recipe",
+                                                       "fp4-format",
+                                                       "fp4-recipe",
                                                        "nproc-per-node",
                                                        "nnodes",
                                                        "hidden-size",

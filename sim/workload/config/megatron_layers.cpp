@@ -20,23 +20,79 @@ struct Spread {
   int all() const { return layers + (embedding ? 1 : 0) + (loss ? 1 : 0); }
 };
 
+// Where embedding and loss count as layers, says so at the argument by which they do, with the nearest numbers of
+// stages over which all spread.
+[[noreturn]] void refuse_uneven(const MegatronArguments& arguments, const Spread& spread, int ranks) {
+  const char* embedding = "account-for-embedding-in-pipeline-split";
+  const char* loss = "account-for-loss-in-pipeline-split";
+  const std::string by = (spread.embedding ? arguments.written(embedding) : "") +
+                         (spread.embedding && spread.loss ? " and " : "") +
+                         (spread.loss ? arguments.written(loss) : "");
+  const char* plain = arguments.has("num-layers") ? "num-layers" : "pipeline-model-parallel-size";
+  throw InputError(
+      arguments.where(spread.embedding ? embedding
+                      : spread.loss    ? loss
+                                       : plain),
+      std::to_string(spread.all()) + " layers" +
+          (by.empty() ? "" : ", as " + by + (spread.embedding && spread.loss ? " count" : " counts") + " them,") +
+          " do not spread evenly over " + std::to_string(ranks) + " stages; nearest that do: " +
+          nearest_divisors(spread.all(), ranks) + " stages, or --pipeline-model-parallel-layout");
+}
+
+constexpr const char* kFirst = "decoder-first-pipeline-num-layers";
+constexpr const char* kLast = "decoder-last-pipeline-num-layers";
+
+// What the first and the last stage leave does not spread over those between: says so at the last one that is given,
+// with its nearest numbers that do.
+[[noreturn]] void refuse_between(const MegatronArguments& arguments, const Spread& spread, int first, int last,
+                                 int ranks) {
+  const int rest = spread.all() - std::max(0, first) - std::max(0, last);
+  const int among = ranks - (first >= 0 ? 1 : 0) - (last >= 0 ? 1 : 0);
+  const char* flag = last >= 0 ? kLast : kFirst;
+  const int given = last >= 0 ? last : first;
+  std::string ends;
+  for (const auto& [name, count] : {std::pair{kFirst, first}, {kLast, last}}) {
+    ends += count < 0 ? "" : (ends.empty() ? "" : " and ") + arguments.written(name) + " " + std::to_string(count);
+  }
+  const std::string layers = std::to_string(spread.all()) + " layers";
+  std::string what = rest < 0    ? ends + " are more than the " + layers
+                     : among < 1 ? ends + (rest > 0 ? " leave " + std::to_string(rest) : " take all") + " of the " +
+                                       layers + ", and no stage is between them"
+                                 : std::to_string(rest) + " of " + layers + " that " + ends +
+                                       " leave do not spread evenly over the " + std::to_string(among) + " stages left";
+  std::string nearest;
+  const int step = std::max(1, among), beyond = among < 1 ? rest : ((rest % step) + step) % step;
+  for (const int value : {given + beyond - (among < 1 ? 0 : step), given + beyond}) {
+    const int left = rest - (value - given);
+    if (value >= 0 && left >= 0 && nearest.find(std::to_string(value)) == std::string::npos) {
+      nearest += (nearest.empty() ? "" : " or ") + std::to_string(value);
+    }
+  }
+  throw InputError(arguments.where(flag),
+                   what + "; " +
+                       (nearest.empty() ? "allowed: fewer layers there"
+                                        : "nearest that do: " + arguments.written(flag) + " " + nearest) +
+                       ", or --pipeline-model-parallel-layout");
+}
+
 // The layers of each rank without a layout: each has the same number, but the first and the last one where theirs are
 // given.
 std::vector<int> layers_of_ranks(const MegatronArguments& arguments, const Spread& spread, int ranks) {
-  const int first = arguments.integer("decoder-first-pipeline-num-layers", 0, spread.layers, -1);
-  const int last = arguments.integer("decoder-last-pipeline-num-layers", 0, spread.layers, -1);
+  const int first = arguments.integer(kFirst, 0, spread.layers, -1);
+  const int last = arguments.integer(kLast, 0, spread.layers, -1);
   const int rest = spread.all() - std::max(0, first) - std::max(0, last);
   const int among = ranks - (first >= 0 ? 1 : 0) - (last >= 0 ? 1 : 0);
   if ((first >= 0 || last >= 0) && (spread.embedding || spread.loss)) {
-    throw InputError(
-        arguments.where(first >= 0 ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers"),
-        "given beside --account-for-embedding-in-pipeline-split or --account-for-loss-in-pipeline-split, "
-        "which Megatron-LM refuses; allowed: one of them, or --pipeline-model-parallel-layout");
+    throw InputError(arguments.where(first >= 0 ? kFirst : kLast),
+                     "given beside --account-for-embedding-in-pipeline-split or --account-for-loss-in-pipeline-split, "
+                     "which Megatron-LM refuses; allowed: one of them, or --pipeline-model-parallel-layout");
   }
-  if (rest < 0 || among < 0 || (among > 0 ? rest % among != 0 : rest != 0)) {
-    throw InputError(arguments.where("num-layers"),
-                     std::to_string(spread.all()) + " layers do not spread evenly over " + std::to_string(ranks) +
-                         " stages; allowed: a multiple, or " + "--pipeline-model-parallel-layout");
+  const bool fails = rest < 0 || among < 0 || (among > 0 ? rest % among != 0 : rest != 0);
+  if (fails && (first >= 0 || last >= 0)) {
+    refuse_between(arguments, spread, first, last, ranks);
+  }
+  if (fails) {
+    refuse_uneven(arguments, spread, ranks);
   }
   std::vector<int> counts(ranks, among > 0 ? rest / among : 0);
   counts.front() = first >= 0 ? first : counts.front();
@@ -72,10 +128,12 @@ PipelineLayout split_evenly(const MegatronArguments& arguments, const Spread& sp
   for (int chunk = 0; chunk < chunks; ++chunk) {
     for (const int count : counts) {
       if (count % chunks != 0) {
-        throw InputError(arguments.where("num-layers"),
-                         std::to_string(count) + " layers of a rank do not spread evenly over its " +
-                             std::to_string(chunks) + " virtual stages; allowed: a multiple, or " +
-                             "--pipeline-model-parallel-layout");
+        const bool by_size = arguments.has("num-layers-per-virtual-pipeline-stage");
+        throw InputError(
+            arguments.where(by_size ? "num-layers-per-virtual-pipeline-stage" : "num-virtual-stages-per-pipeline-rank"),
+            std::to_string(count) + " layers of a rank do not spread evenly over its " + std::to_string(chunks) +
+                " virtual stages; nearest that do: " + (count > 0 ? nearest_divisors(count, chunks) : "1") +
+                ", or --pipeline-model-parallel-layout");
       }
       layout.stages.push_back(row.substr(next, count / chunks));
       next += count / chunks;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/base/divisors.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_layers.hpp"
@@ -19,7 +20,7 @@ constexpr std::array<std::string_view, 162> kUnheededFlags = {"overlap-p2p-commu
                                                               "cpu-offloading-num-layers",
                                                               "fine-grained-activation-offloading",
                                                               "distribute-saved-activations",
-                                                              "fp4-format",
+                                                              "fp4-param-gather",
                                                               "moe-pad-expert-input-to-capacity",
                                                               "moe-expert-capacity-factor",
                                                               "use-precision-aware-optimizer",
@@ -359,10 +360,28 @@ private:
     }
     replicas_ =
         given_.has("data-parallel-size") ? degree("data-parallel-size", "data") : draft_.replicas_beside(degrees);
+    check_experts(expert);
     if (world > 0 && world != draft_.context().devices) {
       draft_.leave(std::to_string(world) + " ranks (the platform has " + std::to_string(draft_.context().devices) +
                    " devices)");
     }
+  }
+
+  // Experts, or with expert tensor groups parts of them, are shared by ranks of tensor x context x data.
+  void check_experts(int expert) const {
+    const char* flag = "expert-model-parallel-size";
+    const int of_each = given_.integer("expert-tensor-parallel-size", 1, kMostConfigDegree, expert > 1 ? tensor_ : 1);
+    const long long ranks = 1LL * tensor_ * context_ * replicas_;
+    if (expert > 1 && ranks % (1LL * expert * of_each) != 0) {
+      throw InputError(given_.where(flag),
+                       given_.written(flag) + " " + std::to_string(expert) +
+                           (of_each > 1 ? " x " + std::to_string(of_each) + " ranks of an expert's tensor group" : "") +
+                           " does not divide the " + std::to_string(ranks) + " ranks of a stage" +
+                           (ranks % of_each == 0
+                                ? "; nearest that do: " + nearest_divisors(static_cast<int>(ranks / of_each), expert)
+                                : "; allowed: an expert tensor group that divides them"));
+    }
+    draft_.check_experts(given_.written(flag), expert, given_.where(flag));
   }
 
   // Transformer Engine's names of how keys and values come to the ranks that share tokens; by a ring unless told.
@@ -418,11 +437,13 @@ private:
       draft_.set("gradient_precision", single ? "fp32" : flag, given_.where(flag));
       gradient_bytes_ = single ? 4 : 2;
     }
-    if (given_.has("fp8-format")) {
+    if (given_.has("fp4-format")) {
+      read_four_bits();
+    } else if (given_.has("fp8-format")) {
       choice("fp8-format", "format of fp8", {"e4m3", "hybrid"});
       std::vector<std::string> recipes;
       for (const Fp8Row& row : kFp8Recipes) {
-        if (row.gathers) { // all but torchao's
+        if (row.gathers && row.products != Precision::nvfp4) { // all but torchao's
           recipes.emplace_back(row.name);
         }
       }
@@ -438,6 +459,22 @@ private:
         draft_.leave(given_.written("fp8-recipe") + " " + excerpt(recipe));
       }
       eight_bits_ = known ? recipe : "";
+    }
+  }
+
+  void read_four_bits() {
+    if (given_.has("fp8-format")) {
+      throw InputError(given_.where("fp4-format"), "both '" + given_.written("fp8-format") + "' and '" +
+                                                       given_.written("fp4-format") +
+                                                       "' are given; allowed: one of them");
+    }
+    choice("fp4-format", "format of fp4", {"e2m1"});
+    const std::string recipe =
+        given_.has("fp4-recipe") ? choice("fp4-recipe", "recipe of fp4", {"nvfp4", "mxfp4", "custom"}) : "nvfp4";
+    if (recipe == "nvfp4") {
+      draft_.set("fp8", recipe, given_.where("fp4-format"));
+    } else {
+      draft_.leave(given_.written("fp4-recipe") + " " + recipe + " (here products are of the precision)");
     }
   }
 
@@ -656,7 +693,8 @@ std::string megatron_line(const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (is_in(kUnheededFlags)) {
-    return "--" + name;
+    const bool capacity = name == "moe-expert-capacity-factor" || name == "moe-pad-expert-input-to-capacity";
+    return "--" + name + (capacity ? " (the model's dispatch says it: capacity, padded)" : "");
   }
   const bool is_known = is_megatron_name_without_effect(name) || is_in(kDimensionFlags);
   return is_known ? "" : "--" + excerpt(name) + std::string(kNotKnown);

@@ -54,7 +54,8 @@ std::string_view without_export(std::string_view line) {
 
 class VariableReader {
 public:
-  VariableReader(std::string_view text, const std::string& file) : file_(file), lines_(lines_of(text)) {
+  VariableReader(std::string_view text, const std::string& file, std::map<std::string, std::string> outside)
+      : file_(file), lines_(lines_of(text)), outside_(std::move(outside)) {
     for (const Line& line : lines_) { // each name and the last line that sets it
       const std::string_view rest = without_export(line.text);
       const std::string_view name = name_at(rest);
@@ -143,12 +144,13 @@ private:
       const Where where = here();
       if (Value value = word()) {
         made_.values[name] = {std::move(*value), where};
-        unknown_.erase(name);
+        made_.not_told.erase(name);
       } else {
         made_.values.erase(name);
-        unknown_.insert(name);
-        leave(name + " (" + excerpt(line_->text.substr(static_cast<std::size_t>(where.column - line_->column))) +
-              ", which only a shell can tell)");
+        const auto begin = static_cast<std::size_t>(where.column - line_->column);
+        std::string set_to(line_->text.substr(begin, at_ - begin));
+        leave(name + " (" + excerpt(set_to) + ", which only a shell can tell)");
+        made_.not_told[name] = {std::move(set_to), where};
       }
       any = true;
     }
@@ -298,8 +300,11 @@ private:
     }
     const Where where{file_, line_->number, line_->column + static_cast<int>(from + 2 + name.size() + 2)};
     const std::string_view otherwise = inside.substr(1);
-    if (otherwise.find_first_of("$`'\"\\") != std::string_view::npos || unknown_.contains(name)) {
+    if (otherwise.find_first_of("$`'\"\\") != std::string_view::npos || made_.not_told.contains(name)) {
       return std::nullopt;
+    }
+    if (const auto known = outside_.find(name); known != outside_.end()) {
+      return known->second;
     }
     if (sets) {
       made_.values[name] = {std::string(otherwise), where};
@@ -311,8 +316,11 @@ private:
     if (const auto known = made_.values.find(name); known != made_.values.end()) {
       return known->second.text;
     }
-    if (unknown_.contains(name)) {
+    if (made_.not_told.contains(name)) {
       return std::nullopt;
+    }
+    if (const auto known = outside_.find(name); known != outside_.end()) {
+      return known->second;
     }
     if (const auto later = set_in_.find(name); later != set_in_.end() && later->second >= line_->number) {
       throw InputError(begin, "'" + excerpt(name) + "' is set " +
@@ -326,8 +334,8 @@ private:
   const std::string& file_;
   std::vector<Line> lines_;
   std::map<std::string, int> set_in_;
-  std::set<std::string> left_;    // what is not understood
-  std::set<std::string> unknown_; // set to what only a shell can tell
+  std::set<std::string> left_; // what is not understood
+  std::map<std::string, std::string> outside_;
   const Line* line_ = nullptr;
   std::size_t at_ = 0;
   int within_ = 0; // conditions and loops
@@ -336,8 +344,9 @@ private:
 
 } // namespace
 
-ShellVariables read_shell_variables(std::string_view text, const std::string& file) {
-  return VariableReader(text, file).read();
+ShellVariables read_shell_variables(std::string_view text, const std::string& file,
+                                    std::map<std::string, std::string> outside) {
+  return VariableReader(text, file, std::move(outside)).read();
 }
 
 } // namespace stagecraft

@@ -22,11 +22,14 @@ struct ShellVariables {
   /// What only a shell could tell, one entry each: values that are computed, or that come from outside the file, and
   /// lines that are no assignments.
   std::vector<std::string> not_understood;
+  std::map<std::string, ShellVariable> not_told{}; ///< the variables among these, with what the file sets them to
 };
 
 /// Reads `export A=B C=D`, `A=B` and `: "${A:=B}"`, quotes, comments, and references `$A`, `${A}`, `${A:-B}` to earlier
 /// variables. Nothing is executed: what stands in a condition or a loop is not understood. InputError for a quotation
-/// or a brace without its end, and for a reference that leads to itself or to a line below.
-ShellVariables read_shell_variables(std::string_view text, const std::string& file);
+/// or a brace without its end, and for a reference that leads to itself or to a line below. `outside`: variables that
+/// come from outside the file, which a line of it may set anew; they are not among those that are returned.
+ShellVariables read_shell_variables(std::string_view text, const std::string& file,
+                                    std::map<std::string, std::string> outside = {});
 
 } // namespace stagecraft

@@ -12,6 +12,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/blocks.hpp"
+#include "sim/workload/config/model_sizes.hpp"
 #include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
 
@@ -130,6 +131,31 @@ void TrainingDraft::other_optimizer(const std::string& key, const std::string& n
   }
   set("optimizer", "adam", where);
   leave(key + " " + excerpt(name) + " (here it is Adam: two states of a parameter, and the time of its step)");
+}
+
+bool TrainingDraft::share_experts(const std::string& key, int degree, long long ranks, const Where& where) {
+  const std::vector<Operator>& operators = context_.model.operators;
+  if (std::none_of(operators.begin(), operators.end(), [](const Operator& op) { return op.routing.has_value(); })) {
+    leave(key + " " + std::to_string(degree) + " ('" + context_.model.name + "' has no experts)");
+    return false;
+  }
+  if (ranks % degree != 0) {
+    throw InputError(
+        where, "'" + key + "' " + std::to_string(degree) + " does not divide the " + std::to_string(ranks) +
+                   " ranks that share experts; nearest that do: " + nearest_divisors(static_cast<int>(ranks), degree));
+  }
+  check_experts(key, degree, where);
+  set("parallel.expert", degree, where);
+  return true;
+}
+
+void TrainingDraft::check_experts(const std::string& key, int degree, const Where& where) const {
+  const auto experts = static_cast<int>(sizes_of(context_.model).experts.value_or(0));
+  if (experts > 0 && experts % degree != 0) {
+    throw InputError(where, "'" + key + "' " + std::to_string(degree) + " does not divide the " +
+                                count_of(experts, "expert") + " of " + context_.model.name +
+                                "; nearest that do: " + nearest_divisors(experts, degree));
+  }
 }
 
 int TrainingDraft::replicas_beside(const std::vector<NamedDegree>& degrees) const {

@@ -66,6 +66,12 @@ public:
                        const Where& where);
   /// The recipe of the file's framework.
   void framework(std::string_view name) { made_.framework = std::string(name); }
+  /// Sets `training.parallel.expert`, of ranks of which each has experts of its own, or a line where the model has
+  /// none; whether it was set. InputError where so many do not divide the ranks or the experts, with the nearest that
+  /// do.
+  bool share_experts(const std::string& key, int degree, long long ranks, const Where& where);
+  /// InputError where so many ranks do not divide the model's experts, with the nearest that do.
+  void check_experts(const std::string& key, int degree, const Where& where) const;
   /// How many replicas the devices make beside these degrees. InputError as of check_degrees().
   int replicas_beside(const std::vector<NamedDegree>& degrees) const;
 

@@ -18,6 +18,15 @@ int samples_at_a_time(const ConfigToWrite& what) {
 
 int chunks(const ConfigToWrite& what) { return static_cast<int>(what.layers.stages.size()) / what.mesh.pipeline; }
 
+// Whether each stage has as many layers, and none predicts further tokens.
+bool has_equal_stages(const ConfigToWrite& what) {
+  const std::vector<std::string>& stages = what.layers.stages;
+  const auto count = [](const std::string& stage) { return std::count(stage.begin(), stage.end(), 't'); };
+  return what.layers.count('m') == 0 && std::all_of(stages.begin(), stages.end(), [&](const std::string& stage) {
+           return count(stage) == count(stages.front());
+         });
+}
+
 const char* boolean(bool on) { return on ? "true" : "false"; }
 
 std::string zero_text(const ConfigToWrite& what) {
@@ -273,17 +282,45 @@ std::string refusal_of_offload(const Training& training) {
   return "";
 }
 
+// Replicas of a group that shares, where not all do (MiCS); else 0.
+int groups_of_deepspeed(const ConfigToWrite& what) {
+  const int group = what.training.sharding.group;
+  return group > 0 && group != what.mesh.data * what.mesh.context.ranks ? group : 0;
+}
+
+// Layers that run again at a time, which DeepSpeed's pipelines are told; 0: none.
+int blocks_of_deepspeed(const ConfigToWrite& what) {
+  const RecomputeChoice& choice = what.training.recompute;
+  const bool by_blocks = what.recompute != Recompute::none && choice.blocks > 0 && choice.first == 0;
+  return by_blocks && what.mesh.pipeline > 1 ? choice.blocks : 0;
+}
+
+std::string refusal_of_deepspeed_degrees(const ConfigToWrite& what) {
+  const Mesh& mesh = what.mesh;
+  if (mesh.pipeline > 1 && what.training.sharding.zero > Zero::states) {
+    return "a pipeline beside " + zero_text(what) + ", and DeepSpeed's share the optimiser's states at most";
+  }
+  if (mesh.pipeline > 1 && (!has_equal_stages(what) || chunks(what) > 1)) {
+    return "stages of unlike numbers of layers, or several of a rank, which DeepSpeed's JSON leaves to the code";
+  }
+  if (mesh.context.ranks > 1 && mesh.context.rule != ContextRule::all_to_all) {
+    return "ranks that gather keys and values or pass them on, and DeepSpeed's exchange tokens for heads";
+  }
+  if (mesh.experts.ranks > 1 &&
+      (mesh.experts.tensor > 1 || what.training.dispatcher.kind != DispatcherKind::alltoall)) {
+    return "experts that tensor groups share, or to which tokens go otherwise than by all-to-alls, and DeepSpeed's "
+           "are whole";
+  }
+  if (what.recompute != Recompute::none && blocks_of_deepspeed(what) == 0) {
+    return "recompute, and DeepSpeed's JSON leaves to the code what runs again but for blocks of a pipeline";
+  }
+  return "";
+}
+
 std::string refusal_of_deepspeed(const ConfigToWrite& what) {
   const Training& training = what.training;
-  if (what.mesh.pipeline > 1) {
-    return "a pipeline of " + std::to_string(what.mesh.pipeline) +
-           " ranks, and DeepSpeed's JSON leaves those to the code";
-  }
-  if (what.mesh.context.ranks > 1 || what.mesh.experts.ranks > 1) {
-    return "ranks that share tokens or experts, which DeepSpeed's JSON leaves to the code";
-  }
-  if (what.recompute != Recompute::none) {
-    return "recompute, and DeepSpeed's JSON leaves to the code what runs again";
+  if (std::string why = refusal_of_deepspeed_degrees(what); !why.empty()) {
+    return why;
   }
   if (what.mesh.sequence) {
     return "a tensor group that shares tokens, and DeepSpeed's does not";
@@ -292,8 +329,8 @@ std::string refusal_of_deepspeed(const ConfigToWrite& what) {
     return "precision " + std::string(training.fp8->products ? training.fp8->name : row_of(training.precision).name) +
            ", and DeepSpeed's JSON has fp32, fp16 and bf16";
   }
-  if (training.sharding.group > 0 && training.sharding.group != what.mesh.data) {
-    return "groups of replicas that share, and stages of ZeRO share among all";
+  if (groups_of_deepspeed(what) > 0 && training.sharding.zero != Zero::weights) {
+    return "groups of replicas that share, and DeepSpeed's share weights too ('zero' 3)";
   }
   if (std::string why = refusal_of_offload(training); !why.empty()) {
     return why;
@@ -306,7 +343,7 @@ std::string refusal_of_deepspeed(const ConfigToWrite& what) {
 namespace {
 
 // Keys of zero_optimization, each after a comma.
-std::string offload_of_deepspeed(const Training& training) {
+std::string offload_of_deepspeed(const Training& training, int replicas) {
   const Offload& offload = training.offload;
   const Sharding& sharding = training.sharding;
   std::string text;
@@ -318,7 +355,28 @@ std::string offload_of_deepspeed(const Training& training) {
   text += offload.parameters ? ", \"offload_param\": {\"device\": \"cpu\"}" : "";
   text += sharding.quantized_weights == QuantizedWeights::int8 ? ", \"zero_quantized_weights\": true" : "";
   text += sharding.quantized_gradients ? ", \"zero_quantized_gradients\": true" : "";
+  text += sharding.group > 0 && sharding.group != replicas ? ", \"mics_shard_size\": " + std::to_string(sharding.group)
+                                                           : "";
   text += sharding.secondary > 1 ? ", \"zero_hpz_partition_size\": " + std::to_string(sharding.secondary) : "";
+  return text;
+}
+
+// Stages, ranks that share tokens and those that share experts.
+std::string degrees_of_deepspeed(const ConfigToWrite& what) {
+  std::string text;
+  if (what.mesh.pipeline > 1) {
+    const int blocks = blocks_of_deepspeed(what);
+    text += ",\n  \"pipeline\": {\"stages\": " + std::to_string(what.mesh.pipeline) + ", \"partition\": \"uniform\"" +
+            (blocks > 0 ? ", \"activation_checkpoint_interval\": " + std::to_string(blocks) : "") + "}";
+  }
+  if (what.mesh.context.ranks > 1) {
+    text += ",\n  \"sequence_parallel_size\": " + std::to_string(what.mesh.context.ranks);
+  }
+  if (what.mesh.experts.ranks > 1) {
+    text +=
+        ",\n  \"expert_parallel\": {\"enabled\": true, \"autoep_size\": " + std::to_string(what.mesh.experts.ranks) +
+        "}";
+  }
   return text;
 }
 
@@ -356,10 +414,11 @@ WrittenConfig write_deepspeed(const ConfigToWrite& what) {
     text += ", \"reduce_bucket_size\": " +
             std::to_string(std::llround(training.gradient_bucket.value / row_of(training.precision).bytes));
   }
-  text += offload_of_deepspeed(training) + "}";
+  text += offload_of_deepspeed(training, what.mesh.data * what.mesh.context.ranks) + "}";
   if (what.mesh.tensor > 1) {
     text += ",\n  \"tensor_parallel\": {\"autotp_size\": " + std::to_string(what.mesh.tensor) + "}";
   }
+  text += degrees_of_deepspeed(what);
   return text + "\n}\n";
 }
 
@@ -382,11 +441,7 @@ std::string nemo_modules(const ConfigToWrite& what) {
 
 std::string refusal_of_nemo(const ConfigToWrite& what) {
   const Training& training = what.training;
-  const auto count = [](const std::string& stage) { return std::count(stage.begin(), stage.end(), 't'); };
-  const std::vector<std::string>& stages = what.layers.stages;
-  if (std::any_of(stages.begin(), stages.end(),
-                  [&](const auto& stage) { return count(stage) != count(stages.front()); }) ||
-      what.layers.count('m') > 0) {
+  if (!has_equal_stages(what)) {
     return "stages of unlike numbers of layers, and a row has as many for each";
   }
   if (what.mesh.tensor > 1 && !what.mesh.sequence) {
@@ -455,6 +510,143 @@ WrittenConfig write_nemo(const ConfigToWrite& what) {
     row += (&name == &cells.front().first ? "" : ",") + value;
   }
   return header + "\n" + row + "\n";
+}
+
+namespace {
+
+struct MaxTextName {
+  std::string_view ours, theirs;
+};
+constexpr std::array kMaxTextQuantizations = {MaxTextName{"delayed", "te_fp8_delayedscaling"},
+                                              MaxTextName{"tensorwise", "te_fp8_currentscaling"},
+                                              MaxTextName{"mxfp8", "te_mxfp8"}};
+constexpr std::array kMaxTextTypes = {MaxTextName{"bf16", "bfloat16"}, MaxTextName{"fp16", "float16"},
+                                      MaxTextName{"fp32", "float32"}};
+
+// What a table of names calls ours; "" where it has no name for it.
+template <std::size_t N> std::string maxtext_name(const std::array<MaxTextName, N>& names, std::string_view ours) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const MaxTextName& one) { return one.ours == ours; });
+  return found != names.end() ? std::string(found->theirs) : "";
+}
+
+// Its name for what is kept of a block; "" where it has none.
+std::string maxtext_policy(const ConfigToWrite& what) {
+  const RecomputeChoice& choice = what.training.recompute;
+  if (what.recompute == Recompute::none || what.recompute == Recompute::full) {
+    return what.recompute == Recompute::none ? "none" : "full";
+  }
+  if (!choice.modules.empty() || !choice.operators.empty() || choice.first > 0 || choice.blocks > 0) {
+    return "";
+  }
+  using Kinds = std::vector<KernelKind>;
+  return choice.kinds == Kinds{KernelKind::normalization, KernelKind::elementwise} ? "minimal_with_context"
+         : choice.kinds == Kinds{KernelKind::attention, KernelKind::normalization, KernelKind::elementwise} ? "minimal"
+                                                                                                            : "";
+}
+
+// Replicas that share weights.
+int fsdp_of_maxtext(const ConfigToWrite& what) {
+  return what.training.sharding.zero == Zero::weights ? std::min(sharing(what), what.mesh.data) : 1;
+}
+
+std::string refusal_of_maxtext(const ConfigToWrite& what) {
+  const Training& training = what.training;
+  const Mesh& mesh = what.mesh;
+  if (training.sharding.zero == Zero::gradients) {
+    return zero_text(what) + ", and MaxText shares weights too, or the optimiser's states";
+  }
+  if (mesh.data % fsdp_of_maxtext(what) != 0 || (mesh.context.ranks > 1 && sharing(what) < mesh.context.ranks)) {
+    return "groups that share weights across ranks of data and context, and MaxText's are of data";
+  }
+  if (mesh.experts.ranks > 1 && (mesh.experts.tensor > 1 || fsdp_of_maxtext(what) % mesh.experts.ranks != 0)) {
+    return "experts across groups that share weights, or that tensor groups share, and MaxText's axis 'expert' shares "
+           "weights";
+  }
+  if (mesh.pipeline > 1 && !has_equal_stages(what)) {
+    return "stages of unlike numbers of layers, and MaxText's have as many each";
+  }
+  if (maxtext_name(kMaxTextTypes, row_of(training.precision).name).empty() ||
+      (training.fp8->products && maxtext_name(kMaxTextQuantizations, training.fp8->name).empty())) {
+    return "precision " + std::string(training.fp8->products ? training.fp8->name : row_of(training.precision).name) +
+           ", and MaxText has bfloat16, float16, float32, and fp8 delayed, tensorwise and mxfp8";
+  }
+  if (training.fp8_weights || training.fp8_activations || has_zero_plus_plus(training) ||
+      training.sharding.quantized_weights == QuantizedWeights::fp8) {
+    return "weights, gradients or activations that are held or sent in fewer bits, and MaxText has no key for them";
+  }
+  if (training.offload.on()) {
+    return "what is left to hosts, and MaxText's policies say it by names of tensors";
+  }
+  if (training.optimizer->name != "adam" && training.optimizer->name != "sgd") {
+    return "optimizer " + std::string(training.optimizer->name) + ", and MaxText has adamw and sgd";
+  }
+  if (maxtext_policy(what).empty()) {
+    return "recompute of other parts than whole blocks, or all but products with or without attention";
+  }
+  return refusal_of_rule(what);
+}
+
+// Each axis above 1 inside the one slice; 'fsdp' in any case, which else takes what is left.
+std::string degrees_of_maxtext(const ConfigToWrite& what) {
+  const Mesh& mesh = what.mesh;
+  const bool states = what.training.sharding.zero == Zero::states;
+  const int shard = fsdp_of_maxtext(what), experts = mesh.experts.ranks;
+  const bool both = mesh.context.rule == ContextRule::both;
+  const int heads = both ? mesh.context.heads : 1;
+  const std::vector<std::pair<std::string, int>> axes = {{"data", mesh.data / shard},
+                                                         {"fsdp", shard / experts},
+                                                         {"expert", experts},
+                                                         {mesh.sequence ? "tensor_sequence" : "tensor", mesh.tensor},
+                                                         {"context", mesh.context.ranks / heads},
+                                                         {"context_usp_ulysses", heads},
+                                                         {"pipeline", mesh.pipeline}};
+  std::string text;
+  for (const auto& [axis, degree] : axes) {
+    text += degree > 1 || axis == "fsdp" ? "ici_" + axis + "_parallelism: " + std::to_string(degree) + "\n" : "";
+  }
+  if (mesh.context.ranks > 1) {
+    const ContextRule rule = mesh.context.rule;
+    text += "context_parallel_strategy: " +
+            std::string(both                              ? "usp"
+                        : rule == ContextRule::all_to_all ? "ulysses"
+                        : rule == ContextRule::ring       ? "ring"
+                                                          : "all_gather") +
+            "\n";
+  }
+  if (mesh.pipeline > 1) {
+    const std::string& stage = what.layers.stages.front();
+    text += "num_layers_per_pipeline_stage: " + std::to_string(std::count(stage.begin(), stage.end(), 't')) +
+            "\nnum_pipeline_repeats: " + std::to_string(chunks(what)) +
+            "\nnum_pipeline_microbatches: " + std::to_string(what.micro_batches) + "\n";
+  }
+  return text + (states ? "shard_optimizer_over_data: true\n" : "");
+}
+
+} // namespace
+
+WrittenConfig write_maxtext(const ConfigToWrite& what) {
+  if (std::string why = refusal_of_maxtext(what); !why.empty()) {
+    return Infeasible{std::move(why)};
+  }
+  const Training& training = what.training;
+  const int steps = what.mesh.pipeline > 1 ? 1 : what.micro_batches;
+  const int devices = what.mesh.devices_before(what.mesh.pipeline) * what.mesh.data;
+  constexpr int kDigits = 12;
+  std::string text = "base_config: base.yml\nper_device_batch_size: " +
+                     to_digits(1.0 * training.global_batch / steps / devices, kDigits) +
+                     "\ngradient_accumulation_steps: " + std::to_string(steps) + "\n";
+  if (const double tokens = tokens_of(what.model); tokens > 0) {
+    text += "max_target_length: " + std::to_string(std::lround(tokens)) + "\n";
+  }
+  const auto type = [](Precision precision) { return maxtext_name(kMaxTextTypes, row_of(precision).name); };
+  text += degrees_of_maxtext(what) + "dtype: " + type(training.precision) +
+          "\ngrad_dtype: " + type(training.gradient_precision.value_or(training.precision)) + "\n" +
+          (training.fp8->products ? "quantization: " + maxtext_name(kMaxTextQuantizations, training.fp8->name) + "\n"
+                                  : "") +
+          "remat_policy: " + maxtext_policy(what) +
+          "\nopt_type: " + (training.optimizer->name == "adam" ? "adamw" : "sgd") +
+          "\ngradient_clipping_threshold: " + (training.clip_gradients ? "1.0" : "0.0") + "\n";
+  return text;
 }
 
 } // namespace stagecraft

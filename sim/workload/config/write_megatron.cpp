@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/units.hpp"
 #include "sim/workload/config/megatron_training.hpp"
 #include "sim/workload/model_flops.hpp"
 
@@ -57,8 +58,9 @@ private:
       unsaid("fp8 " + std::string(training_.fp8->name));
       return;
     }
-    value("fp8-format", "hybrid");
-    value("fp8-recipe", std::string(training_.fp8->name));
+    const bool four = training_.fp8->products == Precision::nvfp4;
+    value(four ? "fp4-format" : "fp8-format", four ? "e2m1" : "hybrid");
+    value(four ? "fp4-recipe" : "fp8-recipe", std::string(training_.fp8->name));
     if (training_.fp8_weights) {
       flag("fp8-param-gather");
     }
@@ -88,12 +90,27 @@ private:
       const double bytes = row_of(training_.gradient_precision.value_or(training_.precision)).bytes;
       value("ddp-bucket-size", std::to_string(std::llround(training_.gradient_bucket.value / bytes)));
     }
-    if (training_.offload.on()) {
-      unsaid("training.offload");
-    }
+    write_offload();
     if (sharding.secondary > 0 || sharding.quantized_gradients ||
         sharding.quantized_weights == QuantizedWeights::int8) {
       unsaid("weights and gradients of ZeRO++");
+    }
+  }
+
+  // That part of the parameters is stepped by the host; what else is left to it no argument says.
+  void write_offload() {
+    const Offload& offload = training_.offload;
+    constexpr int kDigits = 6;
+    if (offload.optimizer > 0) {
+      flag("optimizer-cpu-offload");
+      value("optimizer-offload-fraction", to_digits(offload.optimizer, kDigits));
+    }
+    for (const auto& [is_on, what] : {std::pair{offload.gradients, "gradients"},
+                                      {offload.parameters, "parameters"},
+                                      {offload.activations > 0, "activations"}}) {
+      if (is_on) {
+        unsaid("training.offload." + std::string(what));
+      }
     }
   }
 

@@ -66,11 +66,19 @@ void load_zero_plus_plus(yaml::Map& map, ShardingRule& rule) {
                      "'hpz_partition_size' says from where backward gathers weights, which stay after the forward; "
                      "allowed: with 'reshard' after-forward");
   }
-  if (rule.secondary > 0 && rule.group > 0 && rule.group % rule.secondary != 0) {
+  if (rule.secondary > 0 && rule.group == 1) {
     throw InputError(map.where("hpz_partition_size"),
-                     "'hpz_partition_size' " + std::to_string(rule.secondary) + " does not divide 'shard' " +
-                         std::to_string(rule.group) +
-                         "; nearest that do: " + nearest_divisors(rule.group, rule.secondary));
+                     "'hpz_partition_size' " + std::to_string(rule.secondary) +
+                         " says how many of the replicas that share have a second copy, and with 'shard' 1 none "
+                         "share; allowed: left out, or with 'shard' of " +
+                         std::to_string(rule.secondary) + " or a multiple");
+  }
+  if (rule.secondary > 0 && rule.group > 0 && rule.group % rule.secondary != 0) {
+    std::string nearest = nearest_divisors(rule.group, rule.secondary);
+    nearest.erase(0, nearest.starts_with("1 or ") ? 5 : 0); // a group of one keeps no second copy
+    throw InputError(map.where("hpz_partition_size"), "'hpz_partition_size' " + std::to_string(rule.secondary) +
+                                                          " does not divide 'shard' " + std::to_string(rule.group) +
+                                                          "; nearest that do: " + nearest);
   }
 }
 
