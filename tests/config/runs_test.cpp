@@ -297,6 +297,7 @@ TEST_CASE("what is left to hosts and made smaller is written where a framework h
     CAPTURE(format, more);
     const Training read = again(format, ending, more), meant = study_with(base + more + "}").training;
     CHECK(read.offload == meant.offload);
+    CHECK(read.fp8->name == meant.fp8->name);
     CHECK(read.parallel->sharding.quantized_weights == meant.sharding.quantized_weights);
     CHECK(read.parallel->sharding.secondary == meant.sharding.secondary);
     CHECK(read.parallel->sharding.group == meant.sharding.group);
@@ -328,6 +329,11 @@ TEST_CASE("what is left to hosts and made smaller is written where a framework h
              Catch::Contains("weights in 8 bits alone"));
   CHECK_THAT(refused("nemo", "parallel: {zero: 3, quantized_weights: int8}"), Catch::Contains("no column for them"));
   check_same("nemo", ".csv", "fp8: delayed, fp8_weights: true, parallel: {zero: 1, quantized_weights: fp8}");
+  const Study four = study_with(base + "fp8: nvfp4, parallel: {zero: 1}}", "{strategies: [mesh]}", "gpt2", "dgx-b200");
+  const Plan plan = mesh_plan(four, "1f1b");
+  const PlanToWrite what{plan, *four.model, four.platform, four.training, four.training.micro_batches.front(), "1f1b"};
+  CHECK_THAT(text_of(write_config(find_by_name(config_formats(), "nemo", "format", {}), what)),
+             Catch::Contains(",nvfp4,8,")); // of eight devices
   CHECK_THAT(refused("nemo", "fp8: delayed, parallel: {zero: 1}"), Catch::Contains("hold and gather them in 8"));
   CHECK_THAT(refused("nemo", "offload: {optimizer: 1}, parallel: {zero: 1}"), Catch::Contains("left to hosts"));
 }

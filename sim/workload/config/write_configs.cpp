@@ -439,6 +439,10 @@ std::string nemo_modules(const ConfigToWrite& what) {
   return text;
 }
 
+bool has_nemo_dtype(const Training& training) {
+  return training.fp8->name == "delayed" || training.fp8->name == "nvfp4";
+}
+
 std::string refusal_of_nemo(const ConfigToWrite& what) {
   const Training& training = what.training;
   if (!has_equal_stages(what)) {
@@ -447,9 +451,9 @@ std::string refusal_of_nemo(const ConfigToWrite& what) {
   if (what.mesh.tensor > 1 && !what.mesh.sequence) {
     return "a tensor group that does not share tokens, and NeMo's recipes do";
   }
-  if (training.precision != Precision::bf16 || (training.fp8->products && training.fp8->name != "delayed")) {
+  if (training.precision != Precision::bf16 || (training.fp8->products && !has_nemo_dtype(training))) {
     return "precision " + std::string(training.fp8->products ? training.fp8->name : row_of(training.precision).name) +
-           ", and a row has bf16, or fp8 with delayed scales";
+           ", and a row has bf16, nvfp4, or fp8 with delayed scales";
   }
   if (training.sharding.zero != Zero::states && training.sharding.zero != Zero::weights) {
     return zero_text(what) + ", and NeMo's recipes share the optimiser's states, or weights too";
@@ -458,7 +462,7 @@ std::string refusal_of_nemo(const ConfigToWrite& what) {
     return "weights or gradients that are made smaller before they are sent, and a row has no column for them";
   }
   const bool gathers = training.fp8_weights && training.sharding.quantized_weights == QuantizedWeights::fp8;
-  if (training.fp8->products && !gathers) {
+  if (training.fp8->name == "delayed" && !gathers) {
     return "weights in 16 bits beside 'fp8', and NeMo's recipes hold and gather them in 8 ('fp8_weights', "
            "'quantized_weights' fp8)";
   }
@@ -485,7 +489,9 @@ WrittenConfig write_nemo(const ConfigToWrite& what) {
       {"model", csv_cell(what.model.name)},
       {"size", ""},
       {"system", ""},
-      {"dtype", what.training.fp8->products ? "fp8" : "bf16"},
+      {"dtype", !what.training.fp8->products         ? "bf16"
+                : what.training.fp8->name == "nvfp4" ? "nvfp4"
+                                                     : "fp8"},
       {"num_gpus", number(what.mesh.devices_before(what.mesh.pipeline) * what.mesh.data)},
       {"seq_len", tokens_of(what.model) > 0 ? number(std::lround(tokens_of(what.model))) : ""},
       {"tp_size", number(what.mesh.tensor)},
