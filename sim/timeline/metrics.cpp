@@ -76,8 +76,8 @@ bool feeds(const Work& work) {
   return work.kind == TaskKind::read || work.kind == TaskKind::load || work.kind == TaskKind::copy;
 }
 
-// The part of a device's gap in the middle of a pass in which its group exchanges data, one exchange after another up to
-// `exchange`. The rest of the gap it waits for slower peers.
+// The part of a device's gap in the middle of a pass in which its group exchanges data, one exchange after another up
+// to `exchange`. The rest of the gap it waits for slower peers.
 double exchanged_part(const TaskGraph& graph, const LastTransfers& last, const double* start, const double* finish,
                       double free, double until, TaskId exchange) {
   double exchanged = 0;
