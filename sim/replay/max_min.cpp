@@ -1,5 +1,8 @@
 // Max-min sharing of links without SimGrid.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+#include <memory>
 #include <utility>
 
 #include "sim/replay/beside_exchange.hpp"
@@ -10,33 +13,50 @@
 namespace stagecraft {
 namespace {
 
+Timeline replay_one(const ReplayRequest& request) {
+  const double origin = clock_start(request);
+  auto apart = std::make_unique<ApartReplay>(request, origin);
+  apart->run();
+  if (!apart->has_met()) {
+    return apart->recurrence.take();
+  }
+  return MaxMinRun(request, origin, may_go_on(request) ? std::move(apart) : nullptr).take();
+}
+
 std::vector<Timeline> replay_in_turn(std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines;
-  for (const ReplayRequest& request : requests) {
-    std::optional<Timeline> apart = replay_apart(request);
-    timelines.push_back(apart ? std::move(*apart) : MaxMinRun(request, clock_start(request)).take());
-  }
+  std::transform(requests.begin(), requests.end(), std::back_inserter(timelines), replay_one);
   return timelines;
 }
 
 } // namespace
 
-MaxMinRun::MaxMinRun(const ReplayRequest& request, double origin)
-    : until_(request, origin), flows_(request.graph, request.platform), met_(request.graph, request.platform),
-      recurrence_(until_.request(), &flows_, origin), now_(origin) {}
+MaxMinRun::MaxMinRun(const ReplayRequest& request, double origin, std::unique_ptr<ApartReplay> apart)
+    : until_(request, origin), goes_on_(apart != nullptr),
+      apart_(goes_on_ ? std::move(apart) : std::make_unique<ApartReplay>(until_.request(), origin)),
+      flows_(apart_->flows), met_(request.graph, request.platform), recurrence_(apart_->recurrence), now_(origin) {}
 
 Timeline MaxMinRun::take() {
-  recurrence_.start();
+  if (goes_on_) {
+    share_from(apart_->met_at);
+  } else {
+    recurrence_.start();
+  }
   while (!flows_.done() && !until_.reached()) {
     const double time = flows_.next();
     step();
     if (!flows_.met().empty()) {
-      timer_ = Timer::enter;
-      rings_at_ = time;
-      run_engine();
+      share_from(time);
     }
   }
   return until_.take(recurrence_);
+}
+
+// Shares links among the flows that have met then, and all that meet these, until none of them is under way.
+void MaxMinRun::share_from(double time) {
+  timer_ = Timer::enter;
+  rings_at_ = time;
+  run_engine();
 }
 
 // What SimGrid's engine does in a turn, until nothing is under way or all is known.

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "sim/replay/max_min_flows.hpp"
+#include "sim/replay/replay_apart.hpp"
 #include "sim/replay/until_steady.hpp"
 
 namespace stagecraft {
@@ -14,7 +16,8 @@ namespace stagecraft {
 class MaxMinRun {
 public:
   /// The request's graph and platform must outlive it. `origin`: where its clock starts, as clock_start() says.
-  MaxMinRun(const ReplayRequest& request, double origin);
+  /// `apart`: how far it has come from there, to where flows have met; null: nowhere.
+  MaxMinRun(const ReplayRequest& request, double origin, std::unique_ptr<ApartReplay> apart = nullptr);
 
   /// Throws std::runtime_error where tasks wait for each other.
   Timeline take();
@@ -22,6 +25,7 @@ public:
 private:
   enum class Timer { none, enter, follow };
 
+  void share_from(double time);
   void run_engine();
   bool move_clock();
   bool ring();
@@ -32,9 +36,11 @@ private:
   void follow();
 
   UntilSteady until_;
-  SharedFlows flows_;
+  bool goes_on_; // where another one stopped
+  std::unique_ptr<ApartReplay> apart_;
+  SharedFlows& flows_;
   MaxMinFlows met_;
-  Recurrence<SharedFlows> recurrence_;
+  Recurrence<SharedFlows>& recurrence_;
   double now_; // of the engine's clock, which stands while no flow has met another
   Timer timer_ = Timer::none;
   double rings_at_ = 0;

@@ -19,6 +19,10 @@ void ApartReplay::run() {
   }
 }
 
+bool may_go_on(const ReplayRequest& request) {
+  return request.most_iterations < request.iterations || !request.graph.overlaps;
+}
+
 std::optional<Timeline> replay_apart(const ReplayRequest& request) {
   ApartReplay replay(request, clock_start(request));
   replay.run();

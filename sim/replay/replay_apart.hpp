@@ -26,6 +26,10 @@ public:
   double met_at = 0;
 };
 
+/// Whether another one may go on where an ApartReplay of the request stopped: where iterations overlap, how far it goes
+/// is watched from its start (UntilSteady).
+bool may_go_on(const ReplayRequest& request);
+
 /// What SimGrid would say of a graph of which no flows meet on a full link. Nothing where some do meet. Throws what a
 /// ReplayFunction throws.
 std::optional<Timeline> replay_apart(const ReplayRequest& request);

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "sim/replay/binding_links.hpp"
+#include "sim/replay/clock_start.hpp"
+#include "sim/replay/max_min_run.hpp"
 #include "sim/replay/replay_apart.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "tests/catch.hpp"
@@ -246,6 +248,10 @@ TEST_CASE("only what meets goes to SimGrid, and all times are those of SimGrid w
       const Timeline alone = replay_simgrid({&requests[i], 1}).front();
       CHECK(without_simgrid[i].start == alone.start);
       CHECK(without_simgrid[i].finish == alone.finish);
+      // Both go on where flows first met; so does it come from the start.
+      const Timeline from_start = MaxMinRun(requests[i], clock_start(requests[i])).take();
+      CHECK(from_start.start == alone.start);
+      CHECK(from_start.finish == alone.finish);
     }
   }
 }

@@ -29,8 +29,7 @@ std::vector<Timeline> replay_alone(const ReplayRequest& request) {
   if (!apart.has_met()) {
     return {apart.recurrence.take()};
   }
-  const bool may_go_on = request.most_iterations < request.iterations;
-  return replay_in_module({&request, 1}, false, may_go_on ? &apart : nullptr);
+  return replay_in_module({&request, 1}, false, may_go_on(request) ? &apart : nullptr);
 }
 
 // SimGrid is asked only where flows meet.
