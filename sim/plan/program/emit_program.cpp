@@ -138,7 +138,7 @@ private:
     }
     return placements;
   }
-  Placements by_ranks_of_rows(Placements placements) const { return by_ranks_of_rows(placements, placements); }
+  Placements by_ranks_of_rows(const Placements& placements) const { return by_ranks_of_rows(placements, placements); }
 
   // Ranks that share tokens, outside of an axis, of which each has sent rows to the ranks of their experts.
   int senders_of_rows(const Placements& now, std::size_t axis) const {

@@ -284,7 +284,7 @@ private:
                                                   "'training.global_batch', as --set training.global_batch=64");
       }
     }
-    set_.not_understood.push_back("no MINIBS (the batch is one micro-batch of each replica)");
+    set_.not_understood.emplace_back("no MINIBS (the batch is one micro-batch of each replica)");
   }
 
   // A variable as near to one that is read as a misspelling of it.
