@@ -81,7 +81,7 @@ private:
     for (std::size_t axis = 0; axis < axes_; ++axis) {
       placements[axis] = along(axis, placement_used(dimensions, shared_[op][axis]), dimensions, op);
     }
-    return by_ranks_of_rows(std::move(placements));
+    return by_ranks_of_rows(placements);
   }
 
   Placements read_as(int op, const InputSignature& input) const {
@@ -89,7 +89,7 @@ private:
     for (std::size_t axis = 0; axis < axes_; ++axis) {
       placements[axis] = along(axis, placement_read(input, shared_[op][axis]), input.dimensions, op);
     }
-    return by_ranks_of_rows(std::move(placements));
+    return by_ranks_of_rows(placements);
   }
 
   Placements passed(int op, const InputSignature& input) const {
@@ -98,7 +98,7 @@ private:
       const Placement one = placement_passed(signature(op), input, shared_[op][axis]);
       placements[axis] = along(axis, one, input.dimensions, op);
     }
-    return by_ranks_of_rows(std::move(placements));
+    return by_ranks_of_rows(placements);
   }
 
   // How an operator takes its output's gradient, where the output lies so.
@@ -155,7 +155,7 @@ private:
       placements[axis] =
           along(axis, placement_made(signature(op), dimensions, shared_[op][axis], output), dimensions, op);
     }
-    return by_ranks_of_rows(std::move(placements));
+    return by_ranks_of_rows(placements);
   }
 
   // The tensor with other placements.
@@ -226,7 +226,7 @@ private:
       ProgramTensor changed = tensor(from);
       const StepKind kind = way_between(changed.placements[axis], to);
       changed.placements[axis] = to;
-      changed.placements = by_ranks_of_rows(std::move(changed.placements));
+      changed.placements = by_ranks_of_rows(changed.placements);
       known->second = make(changed.role, changed.op, changed.index, changed.dimensions, changed.placements);
       steps_->push_back({.kind = kind, .dimension = axis, .reads = {from}, .writes = known->second});
     }
@@ -306,7 +306,7 @@ private:
         made[axis] = agreed(op, axis);
       }
     }
-    return by_ranks_of_rows(std::move(made));
+    return by_ranks_of_rows(made);
   }
 
   Placement agreed(int op, std::size_t axis) const {
