@@ -21,17 +21,12 @@ constexpr std::array kLinkKinds = {
     LinkKindRow{"host-link", "a link from each device to the host", NodeLink::Kind::host_link},
 };
 
-struct Choice {
+template <class Value> struct Choice {
   std::string_view name;
-  bool value;
+  Value value;
 };
-struct TopologyChoice {
-  std::string_view name;
-  Topology value;
-};
-constexpr std::array kTopologies = {TopologyChoice{"switch", Topology::one_switch},
-                                    TopologyChoice{"leaf-spine", Topology::leaf_spine},
-                                    TopologyChoice{"rails", Topology::rails}};
+constexpr std::array kTopologies = {Choice{"switch", Topology::one_switch}, Choice{"leaf-spine", Topology::leaf_spine},
+                                    Choice{"rails", Topology::rails}};
 constexpr std::array kNics = {Choice{"node", false}, Choice{"device", true}};
 
 constexpr yaml::Range kSpread{0, 1, true, "0 to 1"};

@@ -32,12 +32,12 @@ std::vector<Timeline> replay_in_turn(std::span<const ReplayRequest> requests) {
 } // namespace
 
 MaxMinRun::MaxMinRun(const ReplayRequest& request, double origin, std::unique_ptr<ApartReplay> apart)
-    : until_(request, origin), goes_on_(apart != nullptr),
-      apart_(goes_on_ ? std::move(apart) : std::make_unique<ApartReplay>(until_.request(), origin)),
+    : until_(request, origin),
+      apart_(apart != nullptr ? std::move(apart) : std::make_unique<ApartReplay>(until_.request(), origin)),
       flows_(apart_->flows), met_(request.graph, request.platform), recurrence_(apart_->recurrence), now_(origin) {}
 
 Timeline MaxMinRun::take() {
-  if (goes_on_) {
+  if (apart_->has_met()) {
     share_from(apart_->met_at);
   } else {
     recurrence_.start();

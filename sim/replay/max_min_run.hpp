@@ -36,7 +36,6 @@ private:
   void follow();
 
   UntilSteady until_;
-  bool goes_on_; // where another one stopped
   std::unique_ptr<ApartReplay> apart_;
   SharedFlows& flows_;
   MaxMinFlows met_;

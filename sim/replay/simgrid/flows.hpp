@@ -26,16 +26,15 @@ public:
             ApartReplay* apart)
       : engine_(engine), ends_(network.ends(number)), until_(request, clock_now()),
         own_(apart == nullptr ? std::make_unique<ApartReplay>(until_.request(), clock_now()) : nullptr),
-        flows_(apart == nullptr ? own_->flows : apart->flows),
-        recurrence_(apart == nullptr ? own_->recurrence : apart->recurrence), scale_(parts_of_byte(request.graph)),
-        apart_(apart) {
+        apart_(apart == nullptr ? *own_ : *apart), flows_(apart_.flows), recurrence_(apart_.recurrence),
+        scale_(parts_of_byte(request.graph)) {
     network.adopt(request.platform, request.graph, scale_);
   }
 
   /// Runs the graph to its end, or as far as its period shows; false if tasks remain that wait for each other.
   bool run() {
-    if (apart_ != nullptr) {
-      share_from(apart_->met_at);
+    if (apart_.has_met()) {
+      share_from(apart_.met_at);
     } else {
       recurrence_.start();
     }
@@ -125,10 +124,10 @@ private:
   const std::vector<Network::Ends>& ends_; // [leg]
   UntilSteady until_;
   std::unique_ptr<ApartReplay> own_; // null: goes on where another one stopped
+  ApartReplay& apart_;
   SharedFlows& flows_;
   Recurrence<SharedFlows>& recurrence_;
   double scale_;
-  ApartReplay* apart_;
   std::vector<sg::ActivityPtr> live_; // [number of a flow]
   int under_way_ = 0;
   Timer* timer_ = nullptr; // for flows_.next()
