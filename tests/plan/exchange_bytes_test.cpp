@@ -9,36 +9,19 @@
 
 #include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
-#include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
-#include "tests/platform/platforms.hpp"
-#include "tests/workload/models.hpp"
+#include "tests/plan/on_h100.hpp"
 
 namespace stagecraft {
 namespace {
 
-// A shipped model in half precision, two samples of a micro-batch for each replica.
-struct OnH100 {
-  ModelGraph model;
-  Platform platform;
-  CostModelResult cost;
+// Two samples of a micro-batch for each replica.
+Training half() {
   Training training;
-  Router router;
-  Problem problem;
-
-  explicit OnH100(const std::string& name)
-      : model(load_model(test::source_dir() / "workloads" / (name + ".yaml"), {})),
-        platform(load_platform(yaml::load(test::source_dir() / "platforms" / "dgx-h100.yaml"), test::shipped_types())),
-        cost(make_roofline({model})), training(half()), router(platform),
-        problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
-
-  static Training half() {
-    Training training;
-    training.global_batch = 2;
-    training.precision = Precision::bf16;
-    return training;
-  }
-};
+  training.global_batch = 2;
+  training.precision = Precision::bf16;
+  return training;
+}
 
 // [what is exchanged, along which axis]: bytes of each collective, in rising order.
 using Collectives = std::map<std::pair<CollectiveKind, Axis>, std::vector<double>>;
@@ -125,7 +108,7 @@ TEST_CASE("a stage is charged the collectives of its program, with the bytes of 
                                               {.degree = 2, .sequence = true, .context = kRing, .experts = {4, 2}},
                                               {.degree = 2, .sequence = true, .context = kSwap, .experts = {4}}};
   for (const char* name : {"llama3-8b", "gpt2-xl", "t5-large", "deepseek-v3", "gpt-oss-120b", "mixtral-8x7b"}) {
-    const OnH100 run(name);
+    const test::OnH100 run(name, half(), 1);
     std::vector<OperatorId> stage(run.model.operators.size());
     std::iota(stage.begin(), stage.end(), 0);
     std::vector<StageAxes> all = of_dense;

@@ -9,30 +9,16 @@
 
 #include "sim/plan/program/share_by_search.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
-#include "sim/platform/load_platform.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/derive_signatures.hpp"
 #include "tests/catch.hpp"
-#include "tests/platform/platforms.hpp"
-#include "tests/workload/models.hpp"
+#include "tests/plan/on_h100.hpp"
 
 namespace stagecraft {
 namespace {
 
-// A shipped model on eight H100.
-struct Shipped {
-  ModelGraph model;
-  Platform platform;
-  CostModelResult cost;
-  Training training;
-  Router router;
-  Problem problem;
-
-  explicit Shipped(const std::string& name)
-      : model(load_model(test::source_dir() / "workloads" / (name + ".yaml"), {})),
-        platform(load_platform(yaml::load(test::source_dir() / "platforms" / "dgx-h100.yaml"), test::shipped_types())),
-        cost(make_roofline({model})), training(bf16()), router(platform),
-        problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 4)) {}
+struct Shipped : test::OnH100 {
+  explicit Shipped(const std::string& name) : OnH100(name, bf16(), 4) {}
 
   static Training bf16() {
     Training training;
