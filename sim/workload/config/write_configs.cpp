@@ -342,8 +342,8 @@ std::string refusal_of_deepspeed(const ConfigToWrite& what) {
 
 namespace {
 
-// Keys of zero_optimization, each after a comma.
-std::string offload_of_deepspeed(const Training& training, int replicas) {
+// Keys of zero_optimization, each after a comma. `groups`: of so many replicas; 0: all share.
+std::string sharing_of_deepspeed(const Training& training, int groups) {
   const Offload& offload = training.offload;
   const Sharding& sharding = training.sharding;
   std::string text;
@@ -355,8 +355,7 @@ std::string offload_of_deepspeed(const Training& training, int replicas) {
   text += offload.parameters ? ", \"offload_param\": {\"device\": \"cpu\"}" : "";
   text += sharding.quantized_weights == QuantizedWeights::int8 ? ", \"zero_quantized_weights\": true" : "";
   text += sharding.quantized_gradients ? ", \"zero_quantized_gradients\": true" : "";
-  text += sharding.group > 0 && sharding.group != replicas ? ", \"mics_shard_size\": " + std::to_string(sharding.group)
-                                                           : "";
+  text += groups > 0 ? ", \"mics_shard_size\": " + std::to_string(groups) : "";
   text += sharding.secondary > 1 ? ", \"zero_hpz_partition_size\": " + std::to_string(sharding.secondary) : "";
   return text;
 }
@@ -414,7 +413,7 @@ WrittenConfig write_deepspeed(const ConfigToWrite& what) {
     text += ", \"reduce_bucket_size\": " +
             std::to_string(std::llround(training.gradient_bucket.value / row_of(training.precision).bytes));
   }
-  text += offload_of_deepspeed(training, what.mesh.data * what.mesh.context.ranks) + "}";
+  text += sharing_of_deepspeed(training, groups_of_deepspeed(what)) + "}";
   if (what.mesh.tensor > 1) {
     text += ",\n  \"tensor_parallel\": {\"autotp_size\": " + std::to_string(what.mesh.tensor) + "}";
   }
