@@ -115,8 +115,8 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
                                               [&](const StrategyRow& row) { return is_in_all(row, study.training); });
   }
   study.schedules = read_schedules(compare, "schedules", folders);
-  const auto pairs = [](const StudySchedule& one) { return one.row != nullptr && one.row->pairs_by_layers; };
-  if (study.training.delayed_weights && std::none_of(study.schedules.begin(), study.schedules.end(), pairs)) {
+  if (study.training.delayed_weights &&
+      std::none_of(study.schedules.begin(), study.schedules.end(), std::mem_fn(&StudySchedule::pairs_by_layers))) {
     study.training.unheeded.emplace_back("training.delayed_weights (of the schedules here none has pairs of forward "
                                          "and backward by layers, as combined-1f1b has)");
   }

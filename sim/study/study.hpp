@@ -43,6 +43,8 @@ struct StudySchedule {
   std::shared_ptr<const Schedule> own = nullptr; ///< it can run; shared by studies that read the same file
 
   std::string_view name() const { return row != nullptr ? row->name : std::string_view(own->name); }
+  /// Whether it is a named one that pairs forwards and backwards layer by layer.
+  bool pairs_by_layers() const { return row != nullptr && row->pairs_by_layers; }
 };
 
 /// Valid by construction: the loader has checked every name and number.

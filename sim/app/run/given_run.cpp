@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "sim/app/common/output.hpp"
 #include "sim/base/system/file.hpp"
@@ -83,9 +84,8 @@ const StudySchedule* schedule_of_config(const Study& study) {
 // A line where the study asks for pairs of a kind that this schedule lacks, unless all of the study lack them, which
 // its own lines say.
 void remark_delayed_weights(const ScheduleRow& row, const Study& study) {
-  const auto pairs = [](const StudySchedule& one) { return one.row != nullptr && one.row->pairs_by_layers; };
   if (study.training.delayed_weights && !row.pairs_by_layers &&
-      std::any_of(study.schedules.begin(), study.schedules.end(), pairs)) {
+      std::any_of(study.schedules.begin(), study.schedules.end(), std::mem_fn(&StudySchedule::pairs_by_layers))) {
     remark_note("training.delayed_weights changes nothing under " + std::string(row.name) +
                 ", which has no pairs of forward and backward by layers, as combined-1f1b has");
   }
