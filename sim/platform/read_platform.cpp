@@ -25,9 +25,9 @@ template <class Value> struct Choice {
   std::string_view name;
   Value value;
 };
-constexpr std::array kTopologies = {Choice{"switch", Topology::one_switch}, Choice{"leaf-spine", Topology::leaf_spine},
-                                    Choice{"rails", Topology::rails}};
-constexpr std::array kNics = {Choice{"node", false}, Choice{"device", true}};
+constexpr std::array<Choice<Topology>, 3> kTopologies{
+    {{"switch", Topology::one_switch}, {"leaf-spine", Topology::leaf_spine}, {"rails", Topology::rails}}};
+constexpr std::array<Choice<bool>, 2> kNics{{{"node", false}, {"device", true}}};
 
 constexpr yaml::Range kSpread{0, 1, true, "0 to 1"};
 constexpr yaml::Range kAtLeastOne{1, std::numeric_limits<double>::infinity(), true, "1 or more"};
