@@ -54,14 +54,37 @@ Router::Router(const Platform& platform)
 }
 
 const Route* Router::find(DeviceId from, DeviceId to) {
-  const long key = static_cast<long>(from) * static_cast<long>(platform_.devices.size()) + to;
-  const auto [entry, added] = routes_.try_emplace(key);
-  if (added) {
-    std::optional<Route> route = like_nodes() != nullptr ? like_route(from, to) : make_route(from, to);
-    routes_[key] = std::move(route); // meanwhile another one may have moved the entry
-  }
-  const std::optional<Route>& route = added ? routes_[key] : entry->second;
+  const std::optional<Route>& route = found(from, to).route;
   return route ? &*route : nullptr;
+}
+
+PathCost Router::cost(DeviceId from, DeviceId to) {
+  const Found& way = found(from, to);
+  check(way.route.has_value(), "two devices of a platform have no route");
+  return way.cost;
+}
+
+// Planners ask millions of times for the ways between few devices, too often for a hash.
+const Router::Found& Router::found(DeviceId from, DeviceId to) {
+  constexpr size_t kFew = 256;
+  const size_t devices = platform_.devices.size();
+  const size_t key = static_cast<size_t>(from) * devices + static_cast<size_t>(to);
+  if (devices <= kFew && at_once_.empty()) {
+    at_once_.assign(devices * devices, nullptr);
+  }
+  if (!at_once_.empty() && at_once_[key] != nullptr) {
+    return *at_once_[key];
+  }
+  auto known = routes_.find(static_cast<long>(key));
+  if (known == routes_.end()) {
+    std::optional<Route> route = like_nodes() != nullptr ? like_route(from, to) : make_route(from, to);
+    const PathCost cost = route ? cost_of(*route) : PathCost{};
+    known = routes_.emplace(static_cast<long>(key), Found{std::move(route), cost}).first;
+  }
+  if (!at_once_.empty()) {
+    at_once_[key] = &known->second;
+  }
+  return known->second;
 }
 
 // Few nodes are searched sooner than compared.
@@ -106,12 +129,6 @@ std::optional<Leg> Router::from_host(DeviceId to) {
 
 std::optional<Leg> Router::to_host(DeviceId from) {
   return find_leg(from, host_vertex_[static_cast<size_t>(platform_.devices[static_cast<size_t>(from)].node)]);
-}
-
-PathCost Router::cost(DeviceId from, DeviceId to) {
-  const Route* route = find(from, to);
-  check(route != nullptr, "two devices of a platform have no route");
-  return cost_of(*route);
 }
 
 std::optional<Route> Router::make_route(DeviceId from, DeviceId to) {

@@ -75,6 +75,13 @@ public:
   const LikeNodes* like_nodes();
 
 private:
+  /// What was found between two devices: perhaps no route; and its cost, if there is one.
+  struct Found {
+    std::optional<Route> route;
+    PathCost cost;
+  };
+
+  const Found& found(DeviceId from, DeviceId to);
   std::optional<Route> like_route(DeviceId from, DeviceId to);
   std::optional<Leg> find_leg(int from_vertex, int to_vertex);
   std::optional<Route> make_route(DeviceId from, DeviceId to);
@@ -97,8 +104,9 @@ private:
   std::vector<std::vector<LinkId>> outgoing_; ///< per vertex
   std::vector<std::vector<LinkId>> incoming_; ///< per vertex, from hosts and switches: nothing passes through a device
   std::vector<int> host_vertex_;              ///< per node
-  std::unordered_map<long, std::optional<Route>> routes_;
-  std::optional<LikeNodes> like_nodes_; ///< once asked for, where nodes are many
+  std::unordered_map<long, Found> routes_;    ///< [from * devices + to]
+  std::vector<const Found*> at_once_;         ///< the same as an array, where devices are few; null: not asked for yet
+  std::optional<LikeNodes> like_nodes_;       ///< once asked for, where nodes are many
   /// Places, and whether in one node -> the ends of the route that was searched.
   std::map<std::tuple<int, int, bool>, std::pair<DeviceId, DeviceId>> searched_;
   std::vector<Label> labels_;          ///< per vertex, for the current search

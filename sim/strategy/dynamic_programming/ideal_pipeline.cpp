@@ -87,6 +87,10 @@ private:
   struct Range {
     int first = std::numeric_limits<int>::max(), last = -1;
   };
+  // A stage from a state of a node on, on the device of the next node.
+  struct Step {
+    int node, from, next;
+  };
   // Of the stage at one place: upto's difference between two states is the memory of a stage between them, without its
   // borders. after: the least of upto from a state on. left_bytes: the least memory of all stages after a state.
   struct Place {
@@ -221,6 +225,11 @@ private:
       const double base = base_of(k);
       const double next_base = k < last_k && is_replaced(place, type, memory_of(to.device), k) ? base_of(k + 1) : best_;
       const double enough = next_base < best_ ? next_base * kClearly : kInfinity;
+      const Step step{node, k, next.node};
+      if (is_chain_ && total_ == 0) {
+        extend_in_chain(step, std::max(k + 1, first_target), base, enough, may_end);
+        continue;
+      }
       const auto& above = costs_.above[k];
       for (auto at = std::lower_bound(above.begin(), above.end(), first_target); at != above.end(); ++at) {
         const std::int32_t j = *at;
@@ -231,9 +240,43 @@ private:
         const double value = std::max(base, seconds[j] - seconds[k]);
         if (value < best_ && left_[j] <= best_ * next_slack && place.left_bytes[j] <= limit_left &&
             (j < last || may_end)) {
-          improve(node, k, next.node, j, value);
+          improve(step, j, value);
         }
       }
+    }
+  }
+
+  // relax() of one state in a chain without a limit of memory, from the target `first` on: a stage only takes longer
+  // with each state, and once it lacks a kernel it always does. A stage of several states that takes longer than
+  // `enough` is no use.
+  void extend_in_chain(const Step& step, int first, double base, double enough, bool may_end) {
+    const int type = request_.problem.type_index(choices_.nodes[step.next].device);
+    const double* const seconds = costs_.seconds[type].data();
+    const auto& lacking = costs_.lacking[type];
+    const int last = static_cast<int>(states_) - 1;
+    const auto ends = [&](int j) {
+      const double takes = seconds[j] - seconds[step.from];
+      return takes >= best_ || (takes > enough && j > step.from + 1) || lacking[j] != lacking[step.from];
+    };
+    if (base >= best_ || ends(first)) {
+      return;
+    }
+    int j = first;
+    if (j < last) {
+      reach(step.next, j);
+      double* const value = value_.get() + static_cast<std::size_t>(step.next) * states_;
+      From* const from = from_.get() + static_cast<std::size_t>(step.next) * states_;
+      for (; j < last && !ends(j); ++j) {
+        const double here = std::max(base, seconds[j] - seconds[step.from]);
+        if (here < value[j]) {
+          value[j] = here;
+          from[j] = {step.node, step.from};
+        }
+      }
+      reach(step.next, j - 1);
+    }
+    if (j == last && may_end && !ends(j)) {
+      improve(step, j, std::max(base, seconds[j] - seconds[step.from]));
     }
   }
 
@@ -249,20 +292,20 @@ private:
            place.upto[k + 1] - place.upto[k] - most_more_[k] * place.border > kClear * memory.value;
   }
 
-  void improve(int node, int k, int next, int j, double value) {
-    const std::size_t cell = static_cast<std::size_t>(next) * states_ + j;
-    const DeviceId device = choices_.nodes[next].device;
+  void improve(const Step& step, int j, double value) {
+    const std::size_t cell = static_cast<std::size_t>(step.next) * states_ + j;
+    const DeviceId device = choices_.nodes[step.next].device;
     const auto& lacking = costs_.lacking[request_.problem.type_index(device)];
-    reach(next, j);
-    if (value >= value_[cell] || lacking[j] != lacking[k] || !fits(k, j, device, next)) {
+    reach(step.next, j);
+    if (value >= value_[cell] || lacking[j] != lacking[step.from] || !fits(step.from, j, device, step.next)) {
       return;
     }
     value_[cell] = value;
-    from_[cell] = {node, k};
+    from_[cell] = {step.node, step.from};
     const bool complete = j + 1 == static_cast<int>(states_);
     if (complete && (best_node_ < 0 || improves(value, best_))) {
       best_ = value;
-      best_node_ = next;
+      best_node_ = step.next;
     }
   }
 
