@@ -244,6 +244,20 @@ TEST_CASE("what does not divide is refused with the nearest size that does") {
         "2 key-value heads do not divide over 4 tensor-parallel ranks; nearest that does: 2");
 }
 
+// Four ranks would have a token each, and three a key-value head each: two have neither.
+TEST_CASE("the nearest size is one that divides everything that ranks share") {
+  TransformerSizes sizes;
+  sizes.heads = 6;
+  sizes.key_value_heads = 3;
+  sizes.hidden = 12;
+  const Transformer model = make_transformer(sizes);
+  for (const int ranks : {3, 4, 6}) {
+    const auto shared = share_by_megatron(model.operators, grid(1, ranks), {.sequence = true});
+    REQUIRE(std::holds_alternative<Infeasible>(shared));
+    CHECK_THAT(std::get<Infeasible>(shared).reason, Catch::Contains("; nearest that does: 1"));
+  }
+}
+
 TEST_CASE("axes that the rule has no letter for are refused") {
   const Transformer model = make_transformer({});
   const auto reason_of = [&](Axis axis) {
