@@ -7,15 +7,18 @@ namespace stagecraft {
 namespace {
 
 std::string basis_of(const std::string& family, int models, double median) {
-  return family + ", " + std::to_string(models) + " models, median error " + percent(median, 0) + ".";
+  return family + ", " + std::to_string(models) + " models, median error " + percent(median, 0);
 }
 
 } // namespace
 
+std::string basis_of(const RunExpected& expected) {
+  return basis_of(expected.family, expected.models, expected.median);
+}
+
 std::string in_words(const RunExpected& expected) {
   return "Measured, it would take between " + to_text(expected.low) + " and " + to_text(expected.high) +
-         " nine times out of ten, as predictions of others were off: " +
-         basis_of(expected.family, expected.models, expected.median);
+         " nine times out of ten, as predictions of others were off: " + basis_of(expected) + ".";
 }
 
 std::string in_words(const RunExpectedMemory& expected) {
@@ -23,7 +26,7 @@ std::string in_words(const RunExpectedMemory& expected) {
   return "Its fullest device, '" + expected.device + "', needs " + to_text(expected.peak) + " of " +
          to_text(expected.have) + "; measured, it would need between " + to_text(expected.low) + " and " +
          to_text(expected.high) + " nine times out of ten, " + (surely ? "which fits: " : "so that it may not fit: ") +
-         basis_of(expected.family, expected.models, expected.median);
+         basis_of(expected.family, expected.models, expected.median) + ".";
 }
 
 std::string expected_in_words(const MeasuredRun& run) {

@@ -8,6 +8,9 @@
 
 namespace stagecraft {
 
+/// "times of dense models on one node, 18 models, median error 7 %".
+std::string basis_of(const RunExpected& expected);
+
 /// "Measured, it would take between 0.9 s and 1.4 s nine times out of ten, as predictions of others were off: …".
 std::string in_words(const RunExpected& expected);
 

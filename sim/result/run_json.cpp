@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "sim/base/format/schema.hpp"
+#include "sim/result/expected.hpp"
 #include "sim/result/json_parts.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/result/plan_line.hpp"
@@ -166,6 +167,26 @@ Json cost_basis_of(const Run& run) {
   return json;
 }
 
+// Where nine of ten iterations would lie, and what says so: measured runs, or else draws of what costs may be off by.
+// Null where neither is known.
+Json interval_of(const Run& run) {
+  constexpr double kLevel = 0.9;
+  if (run.expected) {
+    const RunExpected& expected = *run.expected;
+    return {{"level", kLevel},
+            {"low_seconds", expected.low.value},
+            {"high_seconds", expected.high.value},
+            {"basis", basis_of(expected)}};
+  }
+  if (run.confidence) {
+    return {{"level", kLevel},
+            {"low_seconds", run.confidence->iteration.low.value},
+            {"high_seconds", run.confidence->iteration.high.value},
+            {"basis", std::to_string(run.confidence->iteration.samples) + " draws of errors of costs"}};
+  }
+  return {};
+}
+
 // A key that stands among the metrics and holds more than one value.
 struct Part {
   const Metric* after;
@@ -231,6 +252,9 @@ void add_metrics(Json& json, const Run& run) {
 Json to_value(const Run& run, bool timing) {
   Json json = head_of(run);
   add_metrics(json, run);
+  json["interval"] = run.feasible ? interval_of(run) : Json();
+  json["exact_training"] = run.feasible ? Json(run.staleness.empty()) : Json();
+  json["cost_basis"] = run.feasible ? cost_basis_of(run) : Json();
   json["stages"] = Json::array();
   if (run.feasible) {
     add_components(json, run);
@@ -241,7 +265,6 @@ Json to_value(const Run& run, bool timing) {
     if (const auto whole = whole_training(run)) {
       json["whole_training"] = to_value(*whole);
     }
-    json["cost_basis"] = cost_basis_of(run);
     if (run.perturbed) {
       json["perturbed"] = {{"samples", run.perturbed->samples}};
       add_metrics(json, "perturbed", run);

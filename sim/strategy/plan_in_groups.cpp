@@ -170,6 +170,14 @@ private:
   std::vector<std::vector<AxisGroups>> unlike_; // [device type]: the groups of replicas that such a device stands for
 };
 
+// What the model's file says of a tensor group is of one device to whom a group is one.
+void keep_those_of_degree(std::vector<Configuration>& configurations, int degree) {
+  std::erase_if(configurations, [&](const Configuration& one) { return one.tensor_parallel != degree; });
+  for (Configuration& one : configurations) {
+    one.tensor_parallel = 1;
+  }
+}
+
 // The model with each operator as one rank of a replica has it.
 ModelGraph as_a_rank_has_it(ModelGraph model, const TensorSplit& split, const StageAxes& axes) {
   const double tokens = 1.0 / axes.context.ranks;
@@ -181,6 +189,9 @@ ModelGraph as_a_rank_has_it(ModelGraph model, const TensorSplit& split, const St
     what.weight_elements *= what.weight_elements > 0 ? share.weight_stash * tokens : 1;
     what.output_elements *= split.borders * tokens;
     what.resident_bytes *= share.resident(axes.degree);
+  }
+  for (std::vector<Configuration>& of_operator : model.configurations) {
+    keep_those_of_degree(of_operator, axes.degree);
   }
   model.input_elements *= split.borders * tokens;
   return model;
@@ -234,6 +245,7 @@ Evaluation of_leaders(const Evaluation& all, const Groups& groups) {
 PlanRequest request_of_groups(const PlanRequest& request, const Problem& problem, const Groups& groups) {
   PlanRequest of_groups{.problem = problem,
                         .devices = groups.leader,
+                        .groups = true,
                         .chunks = request.chunks,
                         .stage_placement = request.stage_placement,
                         .layers = request.layers,

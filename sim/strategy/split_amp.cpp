@@ -279,9 +279,9 @@ public:
 
   // Tries all choices of the three degrees that use exactly `devices` devices.
   void try_devices(int devices) {
-    constexpr int kMostTensor = 8;
+    const int most_tensor = request_.groups ? 1 : 8;
     const double layers = request_.problem.model.size();
-    for (int tensor = 1; tensor <= std::min(devices, kMostTensor); tensor *= 2) {
+    for (int tensor = 1; tensor <= std::min(devices, most_tensor); tensor *= 2) {
       for (int data = 1; data * tensor <= devices; ++data) {
         const int pipeline = devices / (tensor * data);
         if (pipeline * tensor * data != devices || pipeline > layers || !divides_samples(request_.problem, data)) {

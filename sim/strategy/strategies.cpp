@@ -92,16 +92,19 @@ std::span<const StrategyRow> strategies() {
       StrategyRow{.name = "piper",
                   .help = "data, tensor and pipeline parallelism with recompute, by least load (Tarnawski et al. 2021)",
                   .split = SPLIT(split_piper),
+                  .over_groups = true,
                   .devices = kEachNumber},
       StrategyRow{
           .name = "amp",
           .help =
               "tensor, data and pipeline degrees, layers cut for least latency, ranks pipeline first (Li et al. 2022)",
           .split = SPLIT(split_amp),
+          .over_groups = true,
           .devices = kEachPair},
       StrategyRow{.name = "eft",
                   .help = "each operator where it finishes earliest in a running pipeline (2022 patent's placement)",
                   .split = SPLIT(split_earliest_finish),
+                  .over_groups = true,
                   .devices = kEachPair},
       StrategyRow{.name = "eft-contiguous",
                   .help = "eft, but data never goes back to an earlier device",
@@ -113,19 +116,23 @@ std::span<const StrategyRow> strategies() {
           .help =
               "each operator where one micro-batch finishes earliest, longest path to go first (Topcuoglu et al. 2002)",
           .split = SPLIT(split_heft),
+          .over_groups = true,
           .devices = kEachPair},
       StrategyRow{.name = "ideal",
                   .help = "least max-load over all ideals, load being work plus transfers (Tarnawski et al. 2020)",
                   .split = SPLIT(split_ideal),
+                  .over_groups = true,
                   .devices = kEachPair,
                   .in_one_order = "ideal-linear"},
       StrategyRow{.name = "ideal-linear",
                   .help = "ideal along one order of the operators: nearly as good, and fast",
                   .split = SPLIT(split_ideal_linear),
+                  .over_groups = true,
                   .devices = kEachPair},
       StrategyRow{.name = "mcmc",
                   .help = "a random walk over stages and replicas, each plan replayed (Jia et al. 2019, FlexFlow)",
                   .split = SPLIT(split_mcmc),
+                  .over_groups = true,
                   .searches = true,
                   .devices = kEachReplay},
       StrategyRow{
@@ -157,6 +164,7 @@ std::span<const StrategyRow> strategies() {
       StrategyRow{.name = "dynamic",
                   .help = "weights per device from measured waiting times, a new split from the weights (2022 patent)",
                   .split = SPLIT(split_dynamic),
+                  .over_groups = true,
                   .searches = true,
                   .devices = kEachPair},
   };
@@ -193,7 +201,7 @@ PlanResult split(const StrategyRow& strategy, const PlanRequest& request) {
     const auto shortage = total_shortage(request.problem, request.devices); // no search finds what cannot be
     return shortage ? Infeasible{to_text(*shortage)} : strategy.split(request);
   }
-  if (!strategy.pipeline) {
+  if (!strategy.keeps_degrees()) {
     return Infeasible{std::string(strategy.name) +
                       " makes no pipelines of groups, as training.parallel asks for; allowed: a strategy that does, "
                       "such as mesh"};

@@ -19,8 +19,9 @@ struct DeviceLimit {
 struct StrategyRow {
   std::string_view name, help;
   PlanResult (*split)(const PlanRequest& request);
-  bool pipeline = false; ///< one stage after another along the devices; false: placements of other shapes
-  bool searches = false; ///< asks for replays, so that each schedule and number of micro-batches has its own plan
+  bool pipeline = false;    ///< one stage after another along the devices; false: placements of other shapes
+  bool over_groups = false; ///< of other shapes, over groups of devices, too, where training.parallel gives degrees
+  bool searches = false;    ///< asks for replays, so that each schedule and number of micro-batches has its own plan
   DeviceLimit devices = {};
   bool at_every_count = false; ///< the plain choice beside every split: a comparison also tries it at numbers of
                                ///< micro-batches that it does not list (Training::more_micro_batches)
@@ -28,6 +29,9 @@ struct StrategyRow {
   std::string_view in_one_order = {};
   bool takes_degrees = false; ///< splits by the degrees of training.parallel, and is part of `all` only where these are
   bool reference = false;     ///< tries all other strategies, so it is no part of `all` and only runs where it is named
+
+  /// Whether it has a plan where training.parallel gives degrees.
+  bool keeps_degrees() const { return pipeline || over_groups; }
 };
 std::span<const StrategyRow> strategies();
 

@@ -34,7 +34,7 @@ bool is_in_all(const StrategyRow& row, const Training& training) {
   if (!training.parallel) {
     return !row.reference && !row.takes_degrees;
   }
-  return training.parallel->is_uneven() ? row.takes_degrees : !row.reference && row.pipeline;
+  return training.parallel->is_uneven() ? row.takes_degrees : row.keeps_degrees();
 }
 
 template <class Row>

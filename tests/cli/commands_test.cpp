@@ -1,5 +1,6 @@
 // What all commands share: help, exit statuses, errors, list, show and import.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/base/utf8.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "tests/cli/program.hpp"
 
@@ -115,6 +116,9 @@ TEST_CASE("list metrics has every row of their table with its unit, and no other
 TEST_CASE("show sums up every kind of input, by name and by file", "[cli]") {
   const Workshop shop;
   CHECK_THAT(shop.succeed("show vgg16").out, Contains("138.36 M parameters"));
+  for (const char* name : {"VGG16", "A100-SXM-80GB", "DGX-H100"}) { // names match whatever their case
+    CHECK(shop.succeed("show " + std::string(name)).out == shop.succeed("show " + lower_case(name)).out);
+  }
   CHECK_THAT(shop.succeed("show mixed-v100-p100").out, Contains("47.90 GB/s, 8.000 us"));
   CHECK_THAT(shop.succeed("show a100-sxm-80gb").out, Contains("80.00 GiB"));
   CHECK_THAT(shop.succeed("show " + kChain).out, Contains("forward 4.000 s, backward 8.000 s"));

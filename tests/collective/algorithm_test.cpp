@@ -296,6 +296,28 @@ TEST_CASE("over rails a ring goes there and back from node to node", "[collectiv
   CHECK(seconds_on(leaves) == Approx(30).epsilon(1e-4));
 }
 
+// Two nodes of two, 4 GB of each rank in four parts. One goes by the rank's own rail, one to the neighbour, who sends
+// it by its rail: 2 GB through each NIC, and as many through each port. Hops take 2 us, two of three steps have one
+// that is handed on. By the spine each rail's uplink of 2 NICs / 8 would have 2 GB, 8 s.
+TEST_CASE("over rails an all-to-all hands data to the neighbour on the right rail", "[collective]") {
+  const auto seconds_of_parts = [](const std::string& vendor, const std::string& port) {
+    const std::string node = test::node_text("n", "count: 2, devices: [{type: a, count: 2}], links: [{kind: nvswitch, "
+                                                  "latency: 1 us, bandwidth: " +
+                                                      port + "}]");
+    Platform platform = test::platform_of(node, "topology: rails, nodes_per_leaf: 2, oversubscription: 8, nic: device, "
+                                                "bandwidth: 1 GB/s, latency: 1 us");
+    platform.types.front().vendor = vendor;
+    Router router(platform);
+    return seconds_of(flows_of("pairs", CollectiveKind::all_to_all, first_devices(4), router), Bytes{4e9}).value;
+  };
+  CHECK(seconds_of_parts("nvidia", "10 GB/s") == near(2 + 10e-6));
+  // 2 GB, one of them another's, through a port of 1.25 GB/s take no longer; through one that is slower than a NIC no
+  // one hands anything on, nor where the library is another.
+  CHECK(seconds_of_parts("nvidia", "1.25 GB/s") == near(2 + 10e-6));
+  CHECK(seconds_of_parts("nvidia", "0.9 GB/s") > 8);
+  CHECK(seconds_of_parts("amd", "10 GB/s") > 8);
+}
+
 TEST_CASE("a ring of four thousand ranks", "[collective]") {
   const Platform platform = cluster({512, 8});
   Router router(platform);

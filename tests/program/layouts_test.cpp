@@ -12,6 +12,7 @@
 #include "sim/plan/program/emit_program.hpp"
 #include "sim/plan/program/stage_program.hpp"
 #include "tests/catch.hpp"
+#include "tests/program/meaning.hpp"
 #include "tests/program/models.hpp"
 #include "tests/program/rules.hpp"
 
@@ -299,7 +300,7 @@ TEST_CASE("stages of up to 16 ranks that share experts, with every pair of choic
   }
 }
 
-TEST_CASE("all layouts of up to 16 ranks come to the unsharded run's step", "[.nightly]") {
+TEST_CASE("all layouts of up to 16 ranks come to the unsharded run's step", "[.nightly][layouts]") {
   Models models;
   const std::vector<NamedRule> rules = named_rules();
   for (const Axes& axes : all_axes(models.count(), static_cast<int>(rules.size()))) {
@@ -307,26 +308,27 @@ TEST_CASE("all layouts of up to 16 ranks come to the unsharded run's step", "[.n
   }
 }
 
-TEST_CASE("all stages of up to 16 ranks that share experts come to the unsharded run's step", "[.nightly]") {
+TEST_CASE("all stages of up to 16 ranks that share experts come to the unsharded run's step", "[.nightly][layouts]") {
   Models models;
   for (const Stages& stage : all_stages(models)) {
     check_case(case_of(stage, models));
   }
 }
 
-// Where ranks of a search give up both terms of x + a + b alike, these may be swapped, and so may their gradients: a
-// few swaps change nothing.
-TEST_CASE("no collective of layouts with every pair of choices can be left out, doubled or swapped", "[.nightly]") {
+// Exchanges of two terms of one sum may be swapped, as those of x + a + b where ranks of a search give up a and b
+// alike, and so may those of their gradients, which are the same. The spoilt program tells that it means the same.
+TEST_CASE("no collective of layouts with every pair of choices can be left out, doubled or swapped",
+          "[.nightly][mutations]") {
   Models models;
   const std::vector<NamedRule> rules = named_rules();
   int swaps = 0, harmless = 0;
   const auto check = [&](const Case& one) {
     for_each_mutation(one.program, [&](Mutation mutation, const Step& step, const Program& spoilt) {
       INFO(one.what << ", mutation " << static_cast<int>(mutation) << " of tensor " << step.writes);
-      const bool is_found = is_found_out(mutation, spoilt, *one.inputs, one.whole);
-      CHECK((is_found || mutation == Mutation::swapped));
+      const bool same = mutation == Mutation::swapped && mean_the_same(one.program, spoilt);
+      CHECK(is_found_out(mutation, spoilt, *one.inputs, one.whole) != same);
       swaps += mutation == Mutation::swapped ? 1 : 0;
-      harmless += is_found ? 0 : 1;
+      harmless += same ? 1 : 0;
     });
   };
   for (const Axes& axes : covering(all_axes(models.count(), static_cast<int>(rules.size())))) {
@@ -336,7 +338,7 @@ TEST_CASE("no collective of layouts with every pair of choices can be left out, 
     check(case_of(stage, models));
   }
   CHECK(swaps > 3000);
-  CHECK(harmless * 200 < swaps);
+  CHECK(harmless > 0);
 }
 
 } // namespace stagecraft::testing

@@ -8,6 +8,7 @@
 #include "sim/plan/program/stage_program.hpp"
 #include "tests/catch.hpp"
 #include "tests/program/layer_math.hpp"
+#include "tests/program/meaning.hpp"
 #include "tests/program/models.hpp"
 #include "tests/program/rules.hpp"
 
@@ -243,6 +244,20 @@ TEST_CASE("what does not divide is refused with the nearest size that does") {
         "2 key-value heads do not divide over 4 tensor-parallel ranks; nearest that does: 2");
 }
 
+// Four ranks would have a token each, and three a key-value head each: two have neither.
+TEST_CASE("the nearest size is one that divides everything that ranks share") {
+  TransformerSizes sizes;
+  sizes.heads = 6;
+  sizes.key_value_heads = 3;
+  sizes.hidden = 12;
+  const Transformer model = make_transformer(sizes);
+  for (const int ranks : {3, 4, 6}) {
+    const auto shared = share_by_megatron(model.operators, grid(1, ranks), {.sequence = true});
+    REQUIRE(std::holds_alternative<Infeasible>(shared));
+    CHECK_THAT(std::get<Infeasible>(shared).reason, Catch::Contains("; nearest that does: 1"));
+  }
+}
+
 TEST_CASE("axes that the rule has no letter for are refused") {
   const Transformer model = make_transformer({});
   const auto reason_of = [&](Axis axis) {
@@ -347,4 +362,46 @@ TEST_CASE("TorchTitan's rule refuses what it does not lay out, and what does not
   odd.tokens = 3;
   CHECK(reason(odd, grid(1, 2)) == "3 tokens do not divide over 2 tensor-parallel ranks; nearest that does: 1");
   CHECK(reason({}, grid(1, 4)) == "2 key-value heads do not divide over 4 tensor-parallel ranks; nearest that does: 2");
+}
+
+// Two sources a and b in terms, each reduced, and read by an operator of both.
+namespace {
+Program two_exchanges(bool multiplies) {
+  Program program;
+  program.layout = make_layout({{Axis::tensor, 2}});
+  const TensorDimensions rows = {{.letter = 0, .sections = {4}}};
+  const Signature source{.letters = {{.name = "rows"}}, .output = rows};
+  Signature both = source;
+  both.inputs = {{.maker = 0, .dimensions = rows}, {.maker = 1, .dimensions = rows}};
+  both.reads_inputs = multiplies;
+  program.operators = {source, source, both};
+  const auto tensor = [&](int op, Placement::Kind kind) {
+    program.tensors.push_back({.op = op, .dimensions = rows, .placements = {{.kind = kind}}});
+    return static_cast<TensorId>(program.tensors.size()) - 1;
+  };
+  for (const int op : {0, 1}) {
+    const TensorId terms = tensor(op, Placement::Kind::partial), whole = tensor(op, Placement::Kind::replicate);
+    program.forward.push_back({.kind = StepKind::all_reduce, .reads = {terms}, .writes = whole});
+    program.values.push_back(whole);
+  }
+  program.values.push_back(tensor(2, Placement::Kind::replicate));
+  program.forward.push_back({.kind = StepKind::forward, .op = 2, .reads = program.values, .writes = program.values[2]});
+  program.forward.back().reads.pop_back();
+  return program;
+}
+} // namespace
+
+TEST_CASE("exchanges of two terms of one sum may be swapped, those of two factors or of two kinds may not") {
+  const auto swapped = [](Program program) {
+    std::swap(program.forward[0].reads, program.forward[1].reads);
+    return program;
+  };
+  CHECK(mean_the_same(two_exchanges(false), swapped(two_exchanges(false))));
+  CHECK_FALSE(mean_the_same(two_exchanges(true), swapped(two_exchanges(true))));
+  Program greatest = two_exchanges(false);
+  greatest.forward[0].maximum = true;
+  CHECK_FALSE(mean_the_same(greatest, swapped(greatest)));
+  Program once = two_exchanges(false);
+  once.forward[1].reads = once.forward[0].reads; // a + a
+  CHECK_FALSE(mean_the_same(once, two_exchanges(false)));
 }

@@ -76,11 +76,15 @@ private:
     return append(normalization_signature(layer(shape, shape), sizes_.samples, 1), rms_norm_math(), {from});
   }
 
-  int combine(Math math, int one, int other, int features) {
+  Layer of_two(int features) {
     const Shape shape = {sizes_.tokens, features};
     Layer both = layer(shape, shape);
     both.inputs.push_back(shape);
-    return append(elementwise_signature(both, sizes_.samples), std::move(math), {one, other});
+    return both;
+  }
+
+  int add(int one, int other) {
+    return append(add_signature(of_two(sizes_.hidden), sizes_.samples), add_math(), {one, other});
   }
 
   int attention(int x) {
@@ -92,7 +96,7 @@ private:
     core.key_value_heads = sizes_.key_value_heads;
     const int mixed = append(attention_signature(core, sizes_.samples),
                              attention_math(width, sizes_.heads / sizes_.key_value_heads), {product});
-    return combine(add_math(), x, linear(mixed, sizes_.hidden, sizes_.hidden, !sizes_.gated), sizes_.hidden);
+    return add(x, linear(mixed, sizes_.hidden, sizes_.hidden, !sizes_.gated));
   }
 
   int slice(int from, int in, int begin, int end) {
@@ -129,7 +133,7 @@ private:
     core.heads = heads;
     const int mixed = append(latent_attention_signature(core, sizes_.samples),
                              latent_attention_math(width, rotary, width), {query, key_value, key});
-    return combine(add_math(), x, linear(mixed, sizes_.hidden, sizes_.hidden, false), sizes_.hidden);
+    return add(x, linear(mixed, sizes_.hidden, sizes_.hidden, false));
   }
 
   // A layer that reads a tensor and the choices of a router.
@@ -165,7 +169,7 @@ private:
     const int contracted = expert_product(rows, inner, hidden, {gate, router});
     const int back =
         append(combine_signature(routed(rows, hidden, tokens, hidden), samples), combine_math(), {contracted, router});
-    return combine(add_math(), mlp_of(normed, x), back, hidden);
+    return add(mlp_of(normed, x), back);
   }
 
   int mlp(int x) { return mlp_of(norm(x), x); }
@@ -182,9 +186,10 @@ private:
                       gated_math(), {linear(normed, sizes_.hidden, 2 * inner, false)});
     } else {
       const int one = linear(normed, sizes_.hidden, inner, false);
-      middle = combine(multiply_math(), one, linear(normed, sizes_.hidden, inner, false), inner);
+      const int other = linear(normed, sizes_.hidden, inner, false);
+      middle = append(elementwise_signature(of_two(inner), sizes_.samples), multiply_math(), {one, other});
     }
-    return combine(add_math(), x, linear(middle, inner, sizes_.hidden, !sizes_.gated), sizes_.hidden);
+    return add(x, linear(middle, inner, sizes_.hidden, !sizes_.gated));
   }
 
   void fill_in() {

@@ -67,6 +67,68 @@ constexpr double kLeast = std::numeric_limits<double>::lowest(); // a rounding m
 
 bool same(double one, double other) { return one == other || (std::isnan(one) && std::isnan(other)); }
 
+TEST_CASE("a run in JSON has the names that stay", "[result]") {
+  const Json runs = parsed(all_kinds());
+  for (const Json& run : runs) {
+    for (const char* key : {"strategy",
+                            "schedule",
+                            "engine",
+                            "devices",
+                            "micro_batches",
+                            "feasible",
+                            "why_not",
+                            "iteration_seconds",
+                            "makespan_seconds",
+                            "samples_per_second",
+                            "speedup",
+                            "bubble_fraction",
+                            "load_imbalance",
+                            "utilization",
+                            "waiting_seconds",
+                            "exposed_communication_seconds",
+                            "data_stall_seconds",
+                            "peak_memory_bytes",
+                            "energy_joules",
+                            "energy",
+                            "mean_power_watts",
+                            "cost_usd",
+                            "tokens_per_second",
+                            "tokens_per_device_second",
+                            "mfu",
+                            "interval",
+                            "cost_basis",
+                            "exact_training",
+                            "estimate_seconds",
+                            "bottleneck_seconds",
+                            "lower_bound_seconds",
+                            "objective",
+                            "tasks",
+                            "folded_replicas",
+                            "stages"}) {
+      CAPTURE(key);
+      CHECK(run.contains(key));
+    }
+    const bool late = run.at("schedule") == "pipedream";
+    CHECK(run.at("exact_training") == (run.at("feasible") == true ? Json(!late) : Json()));
+  }
+}
+
+TEST_CASE("the interval is that of measured runs, or else of draws", "[result]") {
+  Comparison comparison;
+  Run& run = comparison.runs.emplace_back();
+  run.feasible = true;
+  const auto interval = [&] { return parsed(comparison).front().at("interval"); };
+  CHECK(interval().is_null());
+  run.confidence = RunConfidence{.iteration = {40, Seconds{2}, Seconds{3}, Seconds{5}}};
+  CHECK(interval() ==
+        Json{{"level", 0.9}, {"low_seconds", 2}, {"high_seconds", 5}, {"basis", "40 draws of errors of costs"}});
+  run.expected = RunExpected{.low = Seconds{1}, .high = Seconds{4}, .family = "times", .models = 9, .median = 0.1};
+  CHECK(interval() ==
+        Json{{"level", 0.9}, {"low_seconds", 1}, {"high_seconds", 4}, {"basis", "times, 9 models, median error 10 %"}});
+  run.feasible = false;
+  CHECK(interval().is_null());
+}
+
 TEST_CASE("texts of runs read back from CSV whatever they contain, and none is a formula", "[result]") {
   for (const std::string text : {"a,b", "say \"x\"", "two\nlines", "=1+1", "-x", "'=1", ";"}) {
     CAPTURE(text);

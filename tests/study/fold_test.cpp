@@ -114,6 +114,12 @@ std::string told(const std::string& text, const std::vector<Setting>& settings) 
 struct BothWays {
   std::vector<Run> folded, unfolded;
 };
+const Run& only_run(const std::vector<Run>& runs) {
+  REQUIRE(runs.size() == 1);
+  REQUIRE(runs.front().why_not == "");
+  return runs.front();
+}
+
 BothWays both_ways(const std::string& text, std::vector<Setting> settings) {
   BothWays runs;
   runs.folded = compare_text(text, settings).comparison.runs;
@@ -225,6 +231,30 @@ TEST_CASE("ranks that share tokens or experts come to the same with and without 
   CHECK(folded_runs >= 30);
   CHECK(folded_members >= 20);
   CHECK(folded_groups >= 10);
+}
+
+// Below leaves with narrow uplinks equal replicas meet on their way to the next stage. Where that costs next to nothing
+// they fold; where it costs more, each is simulated, since they may drift apart.
+TEST_CASE("replicas that meet at uplinks fold where drifting apart gains nothing", "[study][fold][drift]") {
+  const auto networks = std::array{"topology: leaf-spine, nodes_per_leaf: 2", "topology: rails, nodes_per_leaf: 3"};
+  for (const std::string network : networks) {
+    for (const std::string zero : {"0", "1"}) {
+      for (const bool is_fast : {true, false}) {
+        const std::string text = folded_study("{tensor: 2, pipeline: 4, zero: " + zero + "}", "1f1b", "simgrid");
+        const std::vector<Setting> settings = {
+            {"model", "gpt2-medium"},
+            {"training.global_batch", "96"},
+            {"platform", "12 x dgx-a100"},
+            {"platform.network", "{" + network + ", oversubscription: 4, nic: device, latency: 1 us, bandwidth: " +
+                                     (is_fast ? "20 TB/s}" : "1 GB/s}")}};
+        INFO(told(text, settings));
+        const auto [folded, unfolded] = both_ways(text, settings);
+        check_same_figures(only_run(folded), only_run(unfolded));
+        CHECK((folded.front().folded_replicas > 1) == is_fast);
+        CHECK((unfolded.front().note.find("draws") != std::string::npos) == !is_fast);
+      }
+    }
+  }
 }
 
 // Devices of a node copy over one uplink and share their host; replicas that lie across nodes do so alike.

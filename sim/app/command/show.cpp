@@ -11,6 +11,7 @@
 #include "sim/app/run/model_summary.hpp"
 #include "sim/app/run/plan_ranks.hpp"
 #include "sim/app/run/platform_summary.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/platform/load_platform.hpp"
@@ -88,9 +89,19 @@ void refuse_json(const ShowCommand& options) {
   }
 }
 
-// Whether `name` is the name of a shipped file of the kind.
-bool is_shipped(const Folders& folders, const char* kind, const std::string& name) {
-  return std::filesystem::is_regular_file(folders.shipped / kind / (name + ".yaml"));
+// The shipped file that a name means, whatever its case; empty: none. `known`: the names of all.
+std::filesystem::path shipped_file(const Folders& folders, const std::string& name, std::vector<std::string>& known) {
+  std::filesystem::path file;
+  for (const char* kind : {"platforms/devices", "platforms", "workloads"}) {
+    const std::vector<std::string> names = shipped_names(folders, kind);
+    const auto found =
+        std::find_if(names.begin(), names.end(), [&](const std::string& one) { return same_name(one, name); });
+    if (file.empty() && found != names.end()) {
+      file = folders.shipped / kind / (*found + ".yaml");
+    }
+    known.insert(known.end(), names.begin(), names.end());
+  }
+  return file;
 }
 
 // The ranks of a plan.
@@ -129,19 +140,13 @@ ExitStatus run(const ShowCommand& options) {
              use_color()));
     return kDone;
   }
-  std::filesystem::path file;
   std::vector<std::string> known;
-  for (const char* kind : {"platforms/devices", "platforms", "workloads"}) {
-    if (file.empty() && is_shipped(folders, kind, options.what)) {
-      file = folders.shipped / kind / (options.what + ".yaml");
-    }
-    const std::vector<std::string> names = shipped_names(folders, kind);
-    known.insert(known.end(), names.begin(), names.end());
-  }
+  std::filesystem::path file = shipped_file(folders, options.what, known);
   if (file.empty() && !std::filesystem::is_regular_file(options.what)) {
     throw InputError({"show", 0, 0}, "no such file, and " + unknown_name("name", options.what, known));
   }
-  file = file.empty() ? std::filesystem::path(options.what) : file;
+  const bool is_shipped = !file.empty();
+  file = is_shipped ? file : std::filesystem::path(options.what);
   const DeviceTypeSource types = device_types_in(folders.shipped / "platforms" / "devices");
   const yaml::Node document = file.extension() == ".yaml" ? yaml::load(file) : yaml::Node{};
   if (document.find("nodes") != nullptr) {
@@ -156,8 +161,8 @@ ExitStatus run(const ShowCommand& options) {
          show_study(load_study(document, {file.parent_path(), folders.shipped}, {}, Purpose::comparison)));
   } else {
     const ModelReading& reading = options.model.reading;
-    emit_model(options.output, load_model(file, import_options(reading)), device_fits(options.what, reading),
-               options.all);
+    emit_model(options.output, load_model(file, import_options(reading)),
+               device_fits(is_shipped ? file.stem().string() : options.what, reading), options.all);
   }
   return kDone;
 }

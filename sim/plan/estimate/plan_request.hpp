@@ -31,8 +31,9 @@ struct Evaluation {
 /// What a strategy is called with. Planners that need to know the schedule get it through here.
 struct PlanRequest {
   const Problem& problem;
-  std::vector<DeviceId> devices;                                ///< devices to plan for, in the given order, each once
-  int chunks = 1;                                               ///< stages per device that the schedule wants
+  std::vector<DeviceId> devices; ///< devices to plan for, in the given order, each once
+  bool groups = false; ///< each device stands for a group that shares operators in given degrees: none chooses others
+  int chunks = 1;      ///< stages per device that the schedule wants
   StagePlacement stage_placement = StagePlacement::interleaved; ///< where it wants them
   const PipelineLayout* layers = nullptr;                       ///< what each stage has, where that is given
   InFlight in_flight;                                           ///< what stages hold under the schedule

@@ -2,6 +2,8 @@
 #include "sim/plan/program/shared_letters.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <string>
 
 #include "sim/plan/program/product_regions.hpp"
@@ -40,11 +42,38 @@ AxisLetters letters_named(const std::vector<Signature>& operators, std::string_v
   return named;
 }
 
+// Pieces of the letter that an operator shares along an axis, of what outer axes leave of it; 0: any number.
+std::int64_t pieces_of(const std::vector<Signature>& operators, const Layout& layout, const SharedLetters& shared,
+                       std::size_t axis, int op) {
+  std::int64_t pieces = operators[op].letters[shared[op][axis]].pieces;
+  for (std::size_t i = 0; i < axis; ++i) {
+    if (shared[op][i] == shared[op][axis] && layout.dimensions[i].size > 1) {
+      pieces = std::max<std::int64_t>(pieces / layout.dimensions[i].size, pieces > 0 ? 1 : 0);
+    }
+  }
+  return pieces;
+}
+
+// The nearest number of ranks among which every operator can share what it shares along an axis.
+std::int64_t nearest_for_all(const std::vector<Signature>& operators, const Layout& layout, const SharedLetters& shared,
+                             std::size_t axis, const std::function<bool(int op)>& divides) {
+  std::int64_t common = 0;
+  for (int op = 0; op < static_cast<int>(operators.size()); ++op) {
+    if (divides(op)) {
+      common = std::gcd(common, pieces_of(operators, layout, shared, axis, op));
+    }
+  }
+  return nearest(common, layout.dimensions[axis].size);
+}
+
 } // namespace
 
 std::optional<Infeasible> sharing_defect(const std::vector<Signature>& operators, const Layout& layout,
                                          const SharedLetters& shared, std::size_t axis, const std::set<int>& padded) {
   const Layout::Dimension& dimension = layout.dimensions[axis];
+  const auto divides = [&](int op) {
+    return is_letter(shared[op][axis]) && !(dimension.axis == Axis::tensor && padded.count(op) > 0);
+  };
   for (int op = 0; op < static_cast<int>(operators.size()); ++op) {
     if (dimension.size == 1 || !is_letter(shared[op][axis])) {
       continue;
@@ -55,18 +84,17 @@ std::optional<Infeasible> sharing_defect(const std::vector<Signature>& operators
                         std::string(name_of(dimension.axis)) + " axis cannot share them"};
     }
     std::string outer; // what shares the letter already
-    std::int64_t pieces = letter.pieces;
     for (std::size_t i = 0; i < axis; ++i) {
       if (shared[op][i] == shared[op][axis] && layout.dimensions[i].size > 1) {
-        pieces = std::max<std::int64_t>(pieces / layout.dimensions[i].size, pieces > 0 ? 1 : 0);
         outer += std::to_string(layout.dimensions[i].size) + " " + std::string(name_of(layout.dimensions[i].axis)) +
                  "-parallel x ";
       }
     }
-    if (pieces % dimension.size != 0 && !(dimension.axis == Axis::tensor && padded.count(op) > 0)) {
+    if (divides(op) && pieces_of(operators, layout, shared, axis, op) % dimension.size != 0) {
       return Infeasible{std::to_string(letter.pieces) + " " + letter.name + " do not divide over " + outer +
                         std::to_string(dimension.size) + " " + std::string(name_of(dimension.axis)) +
-                        "-parallel ranks; nearest that does: " + std::to_string(nearest(pieces, dimension.size))};
+                        "-parallel ranks; nearest that does: " +
+                        std::to_string(nearest_for_all(operators, layout, shared, axis, divides))};
     }
   }
   return std::nullopt;

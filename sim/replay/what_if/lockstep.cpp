@@ -169,6 +169,11 @@ TaskGraph drifted(const TaskGraph& graph, std::uint64_t seed, int draw) {
   return drawn;
 }
 
+bool may_gain(double exact_seconds, double alone_seconds) {
+  constexpr double kLeast = 1e-3;
+  return exact_seconds > alone_seconds * (1 + kLeast);
+}
+
 bool gains(double drifted_seconds, double exact_seconds) {
   constexpr double kRounding = 1e-9;
   return drifted_seconds < exact_seconds * (1 - kRounding);

@@ -21,6 +21,10 @@ inline constexpr double kDrift = 0.03;
 /// Gradient reduction, for which replicas wait anyhow, does not count, nor do transfers that one task waits for.
 bool replicas_meet(const TaskGraph& graph, const Platform& platform);
 
+/// Whether a draw may gain anything worth its replay, where the exact replay of an iteration takes so long, and so long
+/// if each transfer had its links for itself: by more than a thousandth. Computations that are apart cost as much.
+bool may_gain(double exact_seconds, double alone_seconds);
+
 /// Draw `draw` of the graph: every computation takes its time give or take kDrift, and all of a device's computations
 /// of one kind and stage together take what they take in the graph. The same for the same seed, whatever else is drawn.
 TaskGraph drifted(const TaskGraph& graph, std::uint64_t seed, int draw);

@@ -43,7 +43,8 @@ struct PiperInstance {
 std::vector<double> piper_in_flight(const PlanRequest& request, int devices);
 
 /// An instance over these devices, which the request lists among others. Degrees are those of the model's file, or 1,
-/// 2, 4 and 8 as far as they divide the devices of every node. Of the schedule it holds nothing but `in_flight`.
+/// 2, 4 and 8 as far as they divide the devices of every node; over groups 1 alone. Of the schedule it holds nothing
+/// but `in_flight`.
 PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> devices);
 
 } // namespace stagecraft

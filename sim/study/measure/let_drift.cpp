@@ -38,7 +38,7 @@ class Draws {
 public:
   /// `steady`: the exact replay's steady timeline.
   Draws(const Study& study, const ReplayRequest& exact, const Timeline& steady)
-      : seed_(study.seed), exact_(exact), exact_seconds_(measure(exact.graph, steady, exact.platform).iteration.value) {
+      : study_(study), exact_(exact), exact_seconds_(measure(exact.graph, steady, exact.platform).iteration.value) {
     seconds_.fill(kUnknown);
     iterations_.fill(exact.iterations);
     rule_out();
@@ -85,7 +85,7 @@ public:
     return draws;
   }
 
-  TaskGraph drawn(int draw) const { return drifted(exact_.graph, seed_, draw); }
+  TaskGraph drawn(int draw) const { return drifted(exact_.graph, study_.seed, draw); }
   ReplayRequest request(int draw, const TaskGraph& drawn) const {
     return {drawn, exact_.platform, iterations_[draw], exact_.speeds};
   }
@@ -127,6 +127,10 @@ private:
     if (exact_.speeds.empty() && exact_seconds_ <= most_work(exact_.graph) * (1 + kRoundingOfPeriod)) {
       seconds_.fill(kInfinity);
     }
+    if (!exact_.graph.overlaps && exact_.speeds.empty() &&
+        !may_gain(exact_seconds_, measure_analytic(study_, exact_.graph).iteration.value)) {
+      seconds_.fill(kInfinity);
+    }
     for (int draw = 0; draw < kDriftDraws && exact_.iterations == 1 && gainless() < kMedian; ++draw) {
       const TaskGraph graph = drawn(draw);
       const ReplayRequest request{graph, exact_.platform, 1, exact_.speeds};
@@ -135,7 +139,7 @@ private:
     }
   }
 
-  std::uint64_t seed_;
+  const Study& study_;
   ReplayRequest exact_;
   double exact_seconds_;
   std::array<double, kDriftDraws> seconds_;   // kUnknown: not weighed; infinite: no gain

@@ -7,7 +7,9 @@
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/likeness/fold_plan.hpp"
 #include "sim/plan/stage_cost/known_stages.hpp"
+#include "sim/replay/what_if/lockstep.hpp"
 #include "sim/schedule/place.hpp"
+#include "sim/study/measure/measure_graph.hpp"
 #include "sim/study/measure/race.hpp"
 
 namespace stagecraft {
@@ -174,18 +176,43 @@ bool follows_numbers(const StudyCosts& costs, const Scenario& scenario, const Pl
 
 // Costs of what is simulated, if those are fewer: not where iterations overlap, devices follow orders of their own, or
 // micro-batches come to replicas of another turn from stage to stage.
-void fold(StudyCosts& costs, const Problem& problem, OrderedPlan& ordered, bool keeps_turns) {
+enum class Folded { no, always, in_lockstep }; // the last: unless replicas drift apart
+Folded fold(StudyCosts& costs, const Problem& problem, OrderedPlan& ordered, bool keeps_turns) {
   const Schedule& schedule = ordered.schedule;
-  std::optional<PlanCost> folded;
-  if (schedule.flushes && !schedule.steps_each_micro_batch && !ordered.rank_of.empty() && keeps_turns) {
-    folded = fold_plan({.problem = problem,
-                        .plan = ordered.plan,
-                        .clips_gradients = problem.training.clip_gradients,
-                        .shares_links = costs.study().engine->replay != replay_analytic});
+  if (!schedule.flushes || schedule.steps_each_micro_batch || ordered.rank_of.empty() || !keeps_turns) {
+    return Folded::no;
   }
-  if (folded) {
-    ordered.cost = *std::move(folded);
+  FoldRequest request{.problem = problem,
+                      .plan = ordered.plan,
+                      .clips_gradients = problem.training.clip_gradients,
+                      .shares_links = costs.study().engine->replay != replay_analytic};
+  std::optional<PlanCost> folded = fold_plan(request);
+  // On few devices it would save less than it takes to find out whether replicas may drift.
+  constexpr std::size_t kMany = 64;
+  const bool in_lockstep = !folded && request.shares_links && problem.platform.devices.size() > kMany;
+  if (in_lockstep) {
+    request.shares_links = false;
+    folded = fold_plan(request);
   }
+  if (!folded) {
+    return Folded::no;
+  }
+  ordered.cost = *std::move(folded);
+  return in_lockstep ? Folded::in_lockstep : Folded::always;
+}
+
+// Whether replicas of a folded plan may gain by drifting apart, which folded ones cannot.
+bool may_drift(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered) {
+  const auto made = graph_of(costs, problem, ordered);
+  const TaskGraph* const graph = std::get_if<TaskGraph>(&made);
+  if (graph == nullptr) {
+    return true;
+  }
+  const Study& study = costs.study();
+  const ReplayRequest request{*graph, study.platform, iterations_of(study, *graph)};
+  const Timeline exact = replay_steady(Replayer(study.engine->replay), {&request, 1}).front();
+  return may_gain(measure(*graph, exact, study.platform).iteration.value,
+                  measure_analytic(study, *graph).iteration.value);
 }
 
 // A given schedule, or why it cannot run.
@@ -242,14 +269,15 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
       ordered.cost = first_costs ? cost_plan(problem, ordered.plan, known) : PlanCost{};
     }
   }
-  if (folding == Folding::on) {
-    fold(costs, problem, ordered, keeps_turns);
-  }
+  const Folded folded = folding == Folding::on ? fold(costs, problem, ordered, keeps_turns) : Folded::no;
   if (ordered.cost.stages.empty()) {
     ordered.cost = cost_plan(problem, ordered.plan, known);
   }
   if (auto why = add_recompute(ordered, problem.training.recompute.rule)) {
     return *std::move(why);
+  }
+  if (folded == Folded::in_lockstep && may_drift(costs, problem, ordered)) {
+    ordered.cost = cost_plan(problem, ordered.plan, known);
   }
   return ordered;
 }

@@ -298,7 +298,7 @@ constexpr std::array kKinds = {
     LayerKind{"channel_dropout", "dropout of whole channels", K::elementwise, 1, 1, read_nothing, image_shape,
               channel_dropout_cost},
     LayerKind{"add", "sum of its inputs, broadcast", K::elementwise, 2, kMany, read_nothing, broadcast_shape, add_cost,
-              add_kernels, elementwise_signature},
+              add_kernels, add_signature},
     LayerKind{"mul", "product of its inputs' elements, broadcast", K::elementwise, 2, kMany, read_nothing,
               broadcast_shape, product_cost, nullptr, elementwise_signature},
     LayerKind{"max_pool", "maximum over windows: kernel, stride, padding, ceil", K::pooling, 1, 1, read_pool,

@@ -117,6 +117,12 @@ Signature elementwise_signature(const Layer& layer, std::int64_t samples) {
   return signature;
 }
 
+Signature add_signature(const Layer& layer, std::int64_t samples) {
+  Signature signature = elementwise_signature(layer, samples);
+  signature.reads_inputs = false;
+  return signature;
+}
+
 Signature gated_signature(const Layer& layer, std::int64_t samples) {
   Signature signature = leading(layer, samples);
   const std::int64_t size = layer.output.back();

@@ -16,6 +16,7 @@ Signature softmax_signature(const Layer&, std::int64_t samples);
 Signature query_key_norm_signature(const Layer&, std::int64_t samples); ///< queries, keys and values side by side
 Signature rotary_signature(const Layer&, std::int64_t samples);         ///< queries, keys and values side by side
 Signature elementwise_signature(const Layer&, std::int64_t samples);    ///< all shapes alike
+Signature add_signature(const Layer&, std::int64_t samples);            ///< likewise, passes gradients on as they are
 Signature gated_signature(const Layer&, std::int64_t samples);          ///< gates and values side by side
 Signature attention_signature(const Layer&, std::int64_t samples); ///< queries, keys and values side by side, or apart
 Signature slice_signature(const Layer&, std::int64_t samples);
