@@ -7,6 +7,7 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/plan_in_config.hpp"
 
 namespace stagecraft {
 namespace {
@@ -130,7 +131,7 @@ WrittenConfig write_megatron_bridge(const ConfigToWrite& what) {
   if (mesh.sequence) {
     sections.add("model", "sequence_parallel", "true");
   }
-  sections.add("train", "micro_batch_size", what.training.global_batch / (what.micro_batches * mesh.data));
+  sections.add("train", "micro_batch_size", samples_at_a_time(what));
   sections.add("train", "global_batch_size", what.training.global_batch);
   std::istringstream arguments(write_megatron_training(what));
   for (std::string line; std::getline(arguments, line);) {
