@@ -138,7 +138,18 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
   lost.compare("fp8_weights", meant.fp8_weights, read.fp8_weights);
   lost.compare("fp8_activations", meant.fp8_activations, read.fp8_activations);
   lost.compare("recompute", recompute_text(meant.recompute), recompute_text(read.recompute));
+  if (const Stage& first = what.plan.stages.front(); first.tensor_parallel > 1) {
+    lost.compare("parallel.tensor_rule", row_of(first.tensor_rule).name, row_of(read.parallel->tensor_rule).name);
+  }
+  if (const Context& context = what.plan.stages.front().context; context.ranks > 1) {
+    lost.compare("parallel.context_rule", row_of(context.rule).name, row_of(read.parallel->context.rule).name);
+  }
   lost.compare("parallel.zero", static_cast<int>(meant.sharding.zero), static_cast<int>(shares.zero));
+  if (meant.sharding.zero == shares.zero && meant.sharding.on()) {
+    const Stage& first = what.plan.stages.front();
+    const int all = static_cast<int>(first.devices.size()) / first.tensor_parallel;
+    lost.compare("parallel.shard", meant.sharding.sharing(all), shares.group > 0 ? std::min(shares.group, all) : all);
+  }
   if (meant.sharding.zero == Zero::states && shares.zero == Zero::states) {
     const auto when = [](Gather gather) {
       return std::string_view(gather == Gather::before_use ? "before-use" : "after-step");

@@ -217,18 +217,6 @@ TEST_CASE("parameters that Megatron-LM gathers in 8 bits are gathered so", "[con
   CHECK_THAT(read("--use-distributed-optimizer").unheeded.front(), Catch::StartsWith("--fp8-param-gather (which"));
 }
 
-TEST_CASE("MLPerf's variables of parameters in 8 bits are Megatron-LM's argument", "[config]") {
-  const auto gathers = [](const std::string& variables) {
-    return value(
-        read_text("export MINIBS=1 DGXNNODES=1 DGXNGPU=8 USE_DIST_OPTIMIZER=True " + variables, "config_a.sh", 8),
-        "parallel.quantized_weights");
-  };
-  CHECK(gathers("FP8=True FP8_PARAM_GATHER=True\n") == "fp8");
-  CHECK(gathers("FP8=True FP8_PARAMS=True FP8_PARAM_GATHER=True\n") == "fp8"); // the same, said twice
-  CHECK(gathers("FP8=True FP8_PARAM_GATHER=False\n").empty());
-  CHECK(gathers("FP8_PARAM_GATHER=True\n").empty());
-}
-
 // As in Megatron-LM's own examples: an array with two words in a quotation, a text of arguments that goes on with
 // another one, a number of ranks that is computed, and nodes for the environment to tell.
 TEST_CASE("a launch script of Megatron-LM's examples is read whole", "[config]") {
@@ -396,19 +384,6 @@ TEST_CASE("inputs of activations that Megatron-LM stores in 8 bits are held so h
   CHECK(value(read_text(variables, "config_a.sh", 8), "fp8_activations").empty());
 }
 
-TEST_CASE("MLPerf's variables are read and never executed", "[config]") {
-  const ImportedTraining read = read_shipped("mlperf.sh");
-  CHECK(value(read, "global_batch") == "16");
-  CHECK(value(read, "micro_batch_size") == "1");
-  CHECK(value(read, "parallel.tensor") == "2");
-  CHECK(value(read, "parallel.interleave") == "3");
-  CHECK(value(read, "parallel.sequence") == "true");
-  CHECK(value(read, "pipelined_exchange") == "true"); // TP_COMM_OVERLAP
-  REQUIRE(read.unheeded.size() == 2);                 // WALLTIME is the job's, whatever its value
-  CHECK_THAT(read.unheeded[0], Catch::StartsWith("line 2: source $(dirname"));
-  CHECK_THAT(read.unheeded[1], Catch::StartsWith("line 17: if [["));
-}
-
 TEST_CASE("Megatron-LM's ways to share among replicas are stages of ZeRO", "[config]") {
   const auto zero = [](const std::string& arguments) {
     return value(read_text(kBatch + arguments, "a.sh"), "parallel.zero");
@@ -421,29 +396,6 @@ TEST_CASE("Megatron-LM's ways to share among replicas are stages of ZeRO", "[con
 }
 
 // TP 8 x PP 4 on 128 ranks are four replicas; 1024 x 8 x 4 / 128 is 256 samples of each.
-TEST_CASE("MLPerf's batch of Slurm's variables is that of the file's nodes, or of the platform", "[config][mlperf]") {
-  const std::string batch = "export TP=8 PP=4\nexport MINIBS=$(( 1024*TP*PP/SLURM_NTASKS ))\n";
-  const ImportedTraining read = read_text("export DGXNNODES=16\n" + batch, "config_a.sh", 128);
-  CHECK(value(read, "global_batch") == "1024");
-  CHECK(read.unheeded.empty());
-  const ImportedTraining of_platform = read_text(batch, "config_a.sh", 128);
-  CHECK(value(of_platform, "global_batch") == "1024");
-  CHECK(of_platform.unheeded ==
-        std::vector<std::string>{"'SLURM_NTASKS' is not set (here it is the platform's 128 devices)"});
-  CHECK(value(read_text("export TP=8 SLURM_NTASKS=64 MINIBS=$((SLURM_NTASKS / 8))\n", "config_a.sh"), "global_batch") ==
-        "8"); // the file's own
-}
-
-TEST_CASE("MLPerf's batch that only a shell can tell is the study's, or refused", "[config][mlperf]") {
-  const std::string text = "export TP=8 MINIBS=$((8*UNDEF)) PP=1\n";
-  CHECK_THAT(refusal(text, "config_a.sh"), Catch::StartsWith("config_a.sh:1:20: 'MINIBS' is '$((8*UNDEF))', which") &&
-                                               Catch::Contains("--set training.global_batch=64"));
-  const ImportedTraining read = read_config({text, "config_a.sh"}, "", {gpt2(), 8, true});
-  CHECK(read.unheeded == std::vector<std::string>{"MINIBS ($((8*UNDEF)), which only a shell can tell)"});
-  CHECK(read_text("export TP=8\nexport DGXNGPU=8\n", "config_a.sh").unheeded ==
-        std::vector<std::string>{"no MINIBS (the batch is one micro-batch of each replica)"});
-}
-
 // The recipe of NVIDIA's 4 bits; AMD's, of blocks of 32, is none of ours.
 TEST_CASE("products in 4 bits are nvfp4 in every configuration of NVIDIA's", "[config][fp8]") {
   const auto fp8 = [](const ImportedTraining& read) { return value(read, "fp8"); };

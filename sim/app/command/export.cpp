@@ -24,7 +24,7 @@ struct ExportCommand {
 };
 
 void add_flags(Flags& flags, ExportCommand& options) {
-  flags.add("FORMAT", &options.format, "see `list plan-formats`; torchtitan, deepspeed or nemo; or shapes; or pipeline",
+  flags.add("FORMAT", &options.format, "see `list plan-formats` and `list configs`; or shapes; or pipeline",
             {.required = true});
   add_model_flags(flags, options.model);
   add_output_flags(flags, options.output, {"table"});

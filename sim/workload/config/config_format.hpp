@@ -105,6 +105,7 @@ ImportedTraining import_nemo(const ConfigSource& source, const ConfigContext& co
 WrittenConfig write_nemo(const ConfigToWrite& what);
 /// MLPerf's config_*.sh: exported variables, which are read and never executed.
 ImportedTraining import_mlperf(const ConfigSource& source, const ConfigContext& context);
+WrittenConfig write_mlperf(const ConfigToWrite& what);
 /// TorchTitan's TOML of old and its fields of today.
 ImportedTraining import_torchtitan(const ConfigSource& source, const ConfigContext& context);
 WrittenConfig write_torchtitan(const ConfigToWrite& what);

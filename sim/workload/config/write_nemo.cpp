@@ -44,6 +44,9 @@ std::string refusal_of_nemo(const ConfigToWrite& what) {
   if (training.sharding.zero != Zero::states && training.sharding.zero != Zero::weights) {
     return zero_text(what) + ", and NeMo's recipes share the optimiser's states, or weights too";
   }
+  if (sharing(what) < what.mesh.data * what.mesh.context.ranks) {
+    return "groups of replicas that share among themselves, and a row has no column for them";
+  }
   if (has_zero_plus_plus(training)) {
     return "weights or gradients that are made smaller before they are sent, and a row has no column for them";
   }
