@@ -26,8 +26,30 @@ std::string nemo_modules(const ConfigToWrite& what) {
   return text;
 }
 
-bool has_nemo_dtype(const Training& training) {
-  return training.fp8->name == "delayed" || training.fp8->name == "nvfp4";
+// Products in 8 bits as its scripts name them; "": none of theirs.
+std::string_view nemo_recipe(const Training& training) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kRecipes = {
+      {{"delayed", "ds"}, {"tensorwise", "cs"}, {"blockwise", "ss"}, {"mxfp8", "mxfp8"}}};
+  for (const auto& [ours, theirs] : kRecipes) {
+    if (ours == training.fp8->name) {
+      return theirs;
+    }
+  }
+  return "";
+}
+
+// Why a row's recipe holds weights otherwise; "".
+std::string refusal_of_nemo_weights(const Training& training) {
+  const std::string_view recipe = nemo_recipe(training);
+  const bool held = recipe == "ds" || recipe == "cs"; // in 8 bits alone, and gathered so
+  const bool gathers = training.fp8_weights && training.sharding.quantized_weights == QuantizedWeights::fp8;
+  if (held && !gathers) {
+    return "weights in 16 bits beside 'fp8' " + std::string(training.fp8->name) +
+           ", and NeMo's recipes hold and gather them in 8 ('fp8_weights', 'quantized_weights' fp8)";
+  }
+  return !held && (training.fp8_weights || gathers)
+             ? "weights in 8 bits alone, and NeMo's recipes hold them so with delayed or current scales"
+             : "";
 }
 
 std::string refusal_of_nemo(const ConfigToWrite& what) {
@@ -38,8 +60,11 @@ std::string refusal_of_nemo(const ConfigToWrite& what) {
   if (what.mesh.tensor > 1 && !what.mesh.sequence) {
     return "a tensor group that does not share tokens, and NeMo's recipes do";
   }
-  if (training.precision != Precision::bf16 || (training.fp8->products && !has_nemo_dtype(training))) {
-    return "precision " + precision_text(training) + ", and a row has bf16, nvfp4, or fp8 with delayed scales";
+  const bool four = training.fp8->products == Precision::nvfp4;
+  if (training.precision != Precision::bf16 || (training.fp8->products && !four && nemo_recipe(training).empty())) {
+    return "precision " + precision_text(training) +
+           ", and a row has bf16, nvfp4, or fp8 by Transformer Engine's "
+           "recipes";
   }
   if (training.sharding.zero != Zero::states && training.sharding.zero != Zero::weights) {
     return zero_text(what) + ", and NeMo's recipes share the optimiser's states, or weights too";
@@ -50,10 +75,8 @@ std::string refusal_of_nemo(const ConfigToWrite& what) {
   if (has_zero_plus_plus(training)) {
     return "weights or gradients that are made smaller before they are sent, and a row has no column for them";
   }
-  const bool gathers = training.fp8_weights && training.sharding.quantized_weights == QuantizedWeights::fp8;
-  if (training.fp8->name == "delayed" && !gathers) {
-    return "weights in 16 bits beside 'fp8', and NeMo's recipes hold and gather them in 8 ('fp8_weights', "
-           "'quantized_weights' fp8)";
+  if (std::string why = refusal_of_nemo_weights(training); !why.empty()) {
+    return why;
   }
   if (training.offload.on()) {
     return "what is left to hosts, which a row cannot say";
@@ -71,7 +94,8 @@ WrittenConfig write_nemo(const ConfigToWrite& what) {
     return Infeasible{std::move(why)};
   }
   const auto number = [](auto value) { return std::to_string(value); };
-  const std::vector<std::pair<std::string, std::string>> cells = {
+  constexpr int kDtype = 4; // its column
+  std::vector<std::pair<std::string, std::string>> cells = {
       {"task", "pre_train"},
       {"model", csv_cell(what.model.name)},
       {"size", ""},
@@ -97,6 +121,9 @@ WrittenConfig write_nemo(const ConfigToWrite& what) {
       {"activation_offload_layers", "0"},
       {"recompute_modules", nemo_modules(what)},
   };
+  if (const std::string_view recipe = nemo_recipe(what.training); !recipe.empty() && recipe != "ds") {
+    cells.insert(cells.begin() + kDtype + 1, {"fp8_recipe", std::string(recipe)}); // delayed scales are its usual ones
+  }
   std::string header, row;
   for (const auto& [name, value] : cells) {
     header += (header.empty() ? "" : ",") + name;
