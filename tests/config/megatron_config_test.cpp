@@ -446,5 +446,24 @@ TEST_CASE("experts that do not divide are refused with the nearest that do", "[c
   CHECK(refused(8, 16).empty());
 }
 
+// As files of Primus, AMD's launcher of Megatron-LM, have it where nothing runs again.
+TEST_CASE("full recompute of no layers of each stage is none", "[config]") {
+  const std::string full = kBatch + "--recompute-granularity full --recompute-num-layers 0 --recompute-method ";
+  CHECK(value(read_text(full + "block", "a.sh"), "recompute") == "none");
+  CHECK_THAT(refusal(full + "uniform", "a.sh"), Catch::Contains("'0' is not allowed"));
+}
+
+TEST_CASE("values of Megatron-Bridge's files that refer to the environment are what they are without it", "[config]") {
+  const ImportedTraining read =
+      read_text("{train: {micro_batch_size: '${MBS:2}', global_batch_size: 16}, "
+                "model: {tensor_model_parallel_size: '${PRIMUS_TP:4}', sequence_parallel: '${SP:true}'}}",
+                "b.yaml");
+  CHECK(value(read, "micro_batch_size") == "2");
+  CHECK(value(read, "parallel.tensor") == "4");
+  CHECK(value(read, "parallel.sequence") == "true");
+  CHECK_THAT(refusal("{model: {tensor_model_parallel_size: 2}}", "b.yaml"), // by its own name
+             Catch::Contains("'micro_batch_size' is missing"));
+}
+
 } // namespace
 } // namespace stagecraft::test

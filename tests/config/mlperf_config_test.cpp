@@ -114,6 +114,8 @@ TEST_CASE("MLPerf's variables of deepseekv3_671b and gpt_oss_20b are Megatron-LM
     CHECK(value(beside, "delayed_weights") == "true");
     CHECK(beside.unheeded.empty());
   }
+  CHECK(value(read("CUDA_GRAPH_IMPLEMENTATION=local\nunset CUDA_GRAPH_IMPLEMENTATION"), "launches.captured").empty());
+  CHECK(read("FP8=True\nunset FP8 MOE_X").unheeded.empty());
   CHECK(read("SEQ_LENGTH=4096").conflicts.size() == 1); // GPT-2's sequences are 1024
   CHECK_NOTHROW(read("TP=1"));                          // the same, said twice
   CHECK_THAT(refusal(kNode + "TENSOR_MODEL_PARALLEL=1 TP=2\n", "config_a.sh"), Catch::Contains("say the same"));

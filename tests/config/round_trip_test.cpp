@@ -35,6 +35,13 @@ Case of_mixture(const std::string& more, const std::string& schedule = "1f1b") {
   return one;
 }
 
+// Experts that take so many rows at most.
+Case limited(const std::string& model) {
+  Case one = of_mixture("token_dispatcher: alltoall, parallel: {zero: 1, expert: 8}");
+  one.model = model;
+  return one;
+}
+
 const std::vector<Case> kCases = {
     with("parallel: {zero: 0}"),
     with("parallel: {zero: 1}"),
@@ -44,6 +51,7 @@ const std::vector<Case> kCases = {
     with("parallel: {zero: 1, pipeline: 2, layers: 'Et*5|t*7L'}"),
     with("parallel: {zero: 1, layers: 'Et*2|t*4|t*4|t*2L'}"),
     with("parallel: {zero: 1, pipeline: 2, layers: 'Et*6|t*6L'}", "gpipe"),
+    with("parallel: {zero: 1, tensor: 2, sequence: true, pipeline: 2, order: tensor-pipeline-data}"),
     with("parallel: {zero: 3}"),
     with("parallel: {zero: 3, shard: 4}"),
     with("parallel: {zero: 3, tensor: 2, sequence: true}"),
@@ -62,6 +70,8 @@ const std::vector<Case> kCases = {
     with("recompute: {first: 2}, parallel: {zero: 1}"),
     with("recompute: {modules: [core_attn, mlp]}, parallel: {zero: 1}"),
     of_mixture("token_dispatcher: alltoall, parallel: {zero: 1, expert: 8}"),
+    limited("{file: qwen3-30b-a3b, expert_capacity: 1.25}"),
+    limited("{file: qwen3-30b-a3b, expert_capacity: 1.25, expert_padding: true}"),
     of_mixture("token_dispatcher: deepep, parallel: {zero: 1, pipeline: 4, expert: 8}"),
 };
 
@@ -117,6 +127,27 @@ void check_case(const std::string& format, const Case& one, std::map<std::string
     CHECK(again.training.sharding.sharing(devices) == study.training.sharding.sharing(devices));
     CHECK(difference_of(plan, mesh_plan(again, read.schedule.empty() ? one.schedule : read.schedule)) == "");
     ++kept[format];
+  }
+}
+
+// Of Transformer Engine's recipes: what Megatron-LM and all that stands on it has. Two are of Blackwell alone.
+TEST_CASE("every recipe of 8 and 4 bits is written as it is read, by all that stands on Megatron-LM", "[config][fp8]") {
+  for (const Fp8Row& recipe : kFp8Recipes) {
+    if (!recipe.products || !recipe.gathers) {
+      continue; // none, or torchao's
+    }
+    const bool held = recipe.name == "delayed" || recipe.name == "tensorwise"; // in 8 bits, as NeMo's recipes have them
+    Case one =
+        on_blackwell("fp8: " + std::string(recipe.name) +
+                     (held ? ", fp8_weights: true, parallel: {zero: 1, gather: before-use, quantized_weights: fp8}"
+                           : ", parallel: {zero: 1, gather: before-use}"));
+    one.training.replace(one.training.find("gradient_bucket: none"), 21, "gradient_bucket: 80 MB");
+    for (const std::string format : {"megatron", "megatron-bridge", "nemo", "mlperf"}) {
+      std::map<std::string, int> kept;
+      check_case(format, one, kept);
+      INFO(format << " " << one.training);
+      CHECK(kept[format] == 1);
+    }
   }
 }
 

@@ -219,6 +219,9 @@ TEST_CASE("what is left to hosts and made smaller is written where a framework h
   CHECK_THAT(text_of(write_config(find_by_name(config_formats(), "nemo", "format", {}), what)),
              Catch::Contains(",nvfp4,8,")); // of eight devices
   CHECK_THAT(refused("nemo", "fp8: delayed, parallel: {zero: 1}"), Catch::Contains("hold and gather them in 8"));
+  CHECK_THAT(refused("nemo", "fp8: rowwise, parallel: {zero: 1}"), Catch::Contains("Transformer Engine's recipes"));
+  CHECK_THAT(refused("nemo", "fp8: blockwise, fp8_weights: true, parallel: {zero: 1}"),
+             Catch::Contains("with delayed or current scales"));
   CHECK_THAT(refused("nemo", "offload: {optimizer: 1}, parallel: {zero: 1}"), Catch::Contains("left to hosts"));
 }
 

@@ -18,34 +18,53 @@ namespace stagecraft {
 namespace {
 
 // Variables that an iteration does not depend on: how long a job may take, what it logs, validates and learns.
-constexpr std::array<std::string_view, 28> kWithoutEffect = {"DGXSYSTEM",
-                                                             "DGXSOCKETCORES",
-                                                             "DGXNSOCKET",
-                                                             "DGXHT",
-                                                             "MAX_STEPS",
-                                                             "SEED",
-                                                             "SEGMENT",
-                                                             "NEXP",
-                                                             "MODEL_SIZE",
-                                                             "CONT",
-                                                             "HANG_MONITOR_TIMEOUT",
-                                                             "MLPERF_RULESET",
-                                                             "MLPERF_SUBMITTER",
-                                                             "BINDCMD",
-                                                             "LIMIT_VAL_BATCHES",
-                                                             "WARMUP_STEPS",
-                                                             "TARGET_LOG_PPL",
-                                                             "MOE_AUX_LOSS_COEFF",
-                                                             "OVERWRITTEN_NUM_LAYERS",
-                                                             "LOAD_CHECKPOINT",
-                                                             "CHECKPOINT_NAME",
-                                                             "USE_DIST_CKPT",
-                                                             "SPM",
-                                                             "NPY_INDEX_DIR",
-                                                             "PREPROC_DATA",
-                                                             "DATADIR",
-                                                             "LOGDIR",
-                                                             "SKIP_EVALS"};
+constexpr std::array<std::string_view, 45> kWithoutEffect = {
+    "DGXSYSTEM",
+    "DGXSOCKETCORES",
+    "DGXNSOCKET",
+    "DGXHT",
+    "MAX_STEPS",
+    "SEED",
+    "SEGMENT",
+    "NEXP",
+    "MODEL_SIZE",
+    "CONT",
+    "HANG_MONITOR_TIMEOUT",
+    "MLPERF_RULESET",
+    "MLPERF_SUBMITTER",
+    "BINDCMD",
+    "LIMIT_VAL_BATCHES",
+    "WARMUP_STEPS",
+    "TARGET_LOG_PPL",
+    "MOE_AUX_LOSS_COEFF",
+    "OVERWRITTEN_NUM_LAYERS",
+    "LOAD_CHECKPOINT",
+    "CHECKPOINT_NAME",
+    "USE_DIST_CKPT",
+    "SPM",
+    "NPY_INDEX_DIR",
+    "PREPROC_DATA",
+    "DATADIR",
+    "LOGDIR",
+    "SKIP_EVALS",
+    "FP8_HYBRID",
+    "FP8_AMAX_HISTORY",
+    "FP8_AMAX_ALGO",
+    "CUDA_GRAPH_WARMUP_STEPS",
+    "GPU_ARCH",
+    "MODEL_TFLOP_PER_SAMPLE",
+    "TOKENIZERS_PARALLELISM",
+    "HYDRA_FULL_ERROR",
+    "HF_HUB_OFFLINE",
+    "TRANSFORMERS_OFFLINE",
+    "HF_HOME",
+    "PYTHONWARNINGS",
+    "OPT_LR_DECAY_STEPS",
+    "MIN_LR",
+    "LEGACY_DATASET",
+    "TQDM_DISABLE",
+    "DATASET",
+};
 constexpr std::array<std::string_view, 12> kPrefixesWithoutEffect = {"WALLTIME",   "VAL_",    "LR",      "LOG_",
                                                                      "MLPERF_",    "SLURM_",  "SBATCH_", "EVAL_",
                                                                      "WARMUP_VAL", "TARGET_", "PROFILE", "TORCH_NCCL_"};
@@ -93,6 +112,9 @@ public:
       add("micro-batch-size", "1", whole_, "MICRO_BATCH_SIZE");
     }
     take_defaults();
+    if (has_setting("expert-model-parallel-size") && !has_setting("expert-tensor-parallel-size")) {
+      add("expert-tensor-parallel-size", "1", whole_, "EXPERT_TENSOR_PARALLEL"); // not as Megatron-LM has it
+    }
     read_precision();
     read_recompute();
     read_captured_graphs();

@@ -224,6 +224,8 @@ constexpr std::array kFlags = {
     MegatronFlag{"exp-avg-dtype", true},
     MegatronFlag{"exp-avg-sq-dtype", true},
     MegatronFlag{"moe-token-dispatcher-type", true},
+    MegatronFlag{"moe-expert-capacity-factor", true},
+    MegatronFlag{"moe-pad-expert-input-to-capacity", false},
     MegatronFlag{"moe-enable-deepep", false}, // the only backend that there was
     MegatronFlag{"moe-flex-dispatcher-backend", true},
     MegatronFlag{"microbatch-group-size-per-virtual-pipeline-stage", true},
@@ -245,7 +247,8 @@ constexpr std::array<std::string_view, 6> kNearOthers = {"fp4-param", "vocab-fil
                                                          "node",      "nnode",      "fp8-param"};
 
 // Arguments that place layers, of which a plan's note says what they mean, and sizes of the model and of the job.
-constexpr std::array<std::string_view, 40> kOfPlans = {"num-layers",
+constexpr std::array<std::string_view, 41> kOfPlans = {"use-tp-pp-dp-mapping",
+                                                       "num-layers",
                                                        "mtp-num-layers",
                                                        "tensor-model-parallel-size",
                                                        "pipeline-model-parallel-size",
@@ -385,8 +388,9 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
   }
 }
 
-MegatronArguments::MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole)
-    : whole_(std::move(whole)), world_(world) {
+MegatronArguments::MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole,
+                                     MegatronNames names)
+    : whole_(std::move(whole)), world_(world), names_(names) {
   for (const MegatronSetting& setting : settings) {
     const auto [known, is_first] = values_.emplace(setting.name, setting);
     if (!is_first) {
@@ -428,7 +432,12 @@ double MegatronArguments::number(std::string_view name, double otherwise) const 
 }
 
 std::string MegatronArguments::written(std::string_view name) const {
-  return has(name) ? values_.at(std::string(name)).written : "--" + std::string(name);
+  if (has(name)) {
+    return values_.at(std::string(name)).written;
+  }
+  std::string field(name);
+  std::replace(field.begin(), field.end(), '-', '_');
+  return names_ == MegatronNames::fields ? field : "--" + std::string(name);
 }
 
 // What is only a default, as 1 in ${NNODES:-1}, is for the environment to say.

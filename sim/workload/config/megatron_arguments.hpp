@@ -39,6 +39,9 @@ const MegatronFlag* find_megatron_flag(std::string_view name);
 /// The names of all flags.
 std::vector<std::string> megatron_flags();
 
+/// How a file calls what it does not give: "--num-layers", as a script, or "num_layers".
+enum class MegatronNames { arguments, fields };
+
 /// The flags of a file that concern a plan or a training, with variables replaced by their values. Names come without
 /// leading dashes.
 class MegatronArguments {
@@ -47,7 +50,8 @@ public:
   /// two.
   MegatronArguments(const std::string& text, const std::string& file);
   /// Of another tool, on so many ranks (0: it does not say). InputError for a setting that is given twice.
-  MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole);
+  MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole,
+                    MegatronNames names = MegatronNames::arguments);
 
   bool has(std::string_view name) const { return values_.count(std::string(name)) != 0; }
   /// Place of the value; the beginning of the file if the flag is not given.
@@ -77,6 +81,7 @@ private:
 
   Where whole_;
   int world_ = 0;
+  MegatronNames names_ = MegatronNames::arguments;
   std::map<std::string, MegatronSetting> values_;
   std::map<std::string, ShellWord> variables_;
   struct Number {

@@ -64,6 +64,8 @@ inline constexpr std::array kMlPerfVariables = {
     MlPerfVariable{"CUDA_GRAPH_IMPLEMENTATION", "cuda-graph-impl"},
     MlPerfVariable{"MOE_TOKEN_DISPATCHER_TYPE", "moe-token-dispatcher-type"},
     MlPerfVariable{"MOE_FLEX_DISPATCHER_BACKEND", "moe-flex-dispatcher-backend"},
+    MlPerfVariable{"MOE_EXPERT_CAPACITY_FACTOR", "moe-expert-capacity-factor"},
+    MlPerfVariable{"MOE_PAD_EXPERT_INPUT_TO_CAPACITY", "moe-pad-expert-input-to-capacity"},
     MlPerfVariable{"GRADIENT_CLIP_VAL", "clip-grad"},
 };
 

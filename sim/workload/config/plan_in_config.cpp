@@ -39,6 +39,14 @@ std::string precision_text(const Training& training) {
   return std::string(training.fp8->products ? training.fp8->name : row_of(training.precision).name);
 }
 
+std::optional<ExpertCapacity> expert_capacity(const ModelGraph& model) {
+  const auto limited = std::find_if(model.operators.begin(), model.operators.end(),
+                                    [](const Operator& op) { return op.routing && op.routing->most > 0; });
+  return limited != model.operators.end()
+             ? std::optional(ExpertCapacity{limited->routing->most, limited->routing->padded, {}})
+             : std::nullopt;
+}
+
 bool has_zero_plus_plus(const Training& training) {
   return training.sharding.secondary > 0 || training.sharding.quantized_gradients ||
          training.sharding.quantized_weights == QuantizedWeights::int8;

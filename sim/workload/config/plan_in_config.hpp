@@ -22,6 +22,8 @@ int sharing(const ConfigToWrite& what);
 std::string zero_text(const ConfigToWrite& what);
 /// The recipe of products in 8 or 4 bits, else the precision of all: "mxfp8", "bf16".
 std::string precision_text(const Training& training);
+/// How many rows an expert of the model's mixtures takes at most; nothing where they take all.
+std::optional<ExpertCapacity> expert_capacity(const ModelGraph& model);
 /// Whether weights or gradients are made smaller, or held twice, as ZeRO++ does.
 bool has_zero_plus_plus(const Training& training);
 /// Why a framework that shares operators as Megatron-LM does cannot have the plan: "a tensor group by the rule …"; "".

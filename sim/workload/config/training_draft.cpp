@@ -133,6 +133,16 @@ void TrainingDraft::other_optimizer(const std::string& key, const std::string& n
   leave(key + " " + excerpt(name) + " (here it is Adam: two states of a parameter, and the time of its step)");
 }
 
+void TrainingDraft::expert_capacity(const std::string& key, double factor, bool padded, const Where& where) {
+  const std::vector<Operator>& operators = context_.model.operators;
+  if (std::none_of(operators.begin(), operators.end(), [](const Operator& op) { return op.routing.has_value(); })) {
+    constexpr int kDigits = 6;
+    leave(key + " " + to_digits(factor, kDigits) + " ('" + context_.model.name + "' has no experts)");
+    return;
+  }
+  made_.experts = ExpertCapacity{factor, padded, where};
+}
+
 bool TrainingDraft::share_experts(const std::string& key, int degree, long long ranks, const Where& where) {
   const std::vector<Operator>& operators = context_.model.operators;
   if (std::none_of(operators.begin(), operators.end(), [](const Operator& op) { return op.routing.has_value(); })) {

@@ -142,6 +142,9 @@ WrittenConfig write_maxtext(const ConfigToWrite& what) {
           "remat_policy: " + maxtext_policy(what) +
           "\nopt_type: " + (training.optimizer->name == "adam" ? "adamw" : "sgd") +
           "\ngradient_clipping_threshold: " + (training.clip_gradients ? "1.0" : "0.0") + "\n";
+  if (const std::optional<ExpertCapacity> experts = expert_capacity(what.model); experts && experts->padded) {
+    text += "sparse_matmul: False\ncapacity_factor: " + to_digits(experts->factor, kDigits) + "\n";
+  }
   return text;
 }
 

@@ -19,6 +19,9 @@ public:
     if (const double tokens = tokens_of(what_.model); tokens > 0) {
       value("seq-length", std::to_string(std::lround(tokens)));
     }
+    if (what_.mesh.order == RankOrder::tensor_pipeline_data) {
+      flag("use-tp-pp-dp-mapping");
+    }
     write_precision();
     write_sharing();
     write_recompute();
@@ -170,6 +173,13 @@ private:
       value("moe-flex-dispatcher-backend", "deepep");
     } else if (mixes) {
       value("moe-token-dispatcher-type", std::string(row_of(training_.dispatcher.kind).name));
+    }
+    if (const std::optional<ExpertCapacity> experts = expert_capacity(what_.model)) {
+      constexpr int kDigits = 9;
+      value("moe-expert-capacity-factor", to_digits(experts->factor, kDigits));
+      if (experts->padded) {
+        flag("moe-pad-expert-input-to-capacity");
+      }
     }
     if (training_.deferred_head && what_.mesh.pipeline > 1) {
       flag("defer-embedding-wgrad-compute");

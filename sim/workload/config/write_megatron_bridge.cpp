@@ -17,6 +17,7 @@ struct BridgeField {
 };
 // Arguments that are not fields of `model` by the same name.
 constexpr std::array kBridgeFields = {
+    BridgeField{"use-tp-pp-dp-mapping", "dist", "use_tp_pp_dp_mapping"},
     BridgeField{"bf16", "mixed_precision", "bf16"},
     BridgeField{"fp16", "mixed_precision", "fp16"},
     BridgeField{"grad-reduce-in-bf16", "mixed_precision", "grad_reduce_in_fp32", "false"},
