@@ -476,9 +476,9 @@ private:
                                     {"num_experts_per_tok", sizes.top == 0 ? 1 : sizes.top},
                                     {"base_moe_mlp_dim", sizes.expert_feed_forward},
                                     {"vocab_size", sizes.vocabulary}}) {
-      const yaml::Node* given = leaves_.find("", key);
-      if (given != nullptr && name == "default" && !scaled) {
-        draft_.size(key, yaml::integer(*given, key, 0, kMostConfigSamples), size, given->where);
+      const int said = leaves_.integer("", key, -1, kMostConfigSamples, -1); // -1 is not given
+      if (said >= 0 && name == "default" && !scaled) {
+        draft_.size(key, said, size, leaves_.where("", key));
       }
     }
   }
