@@ -264,7 +264,7 @@ TEST_CASE("an argument may stand in both branches of a condition, with one value
   };
   CHECK(read_text(branches("12"), "a.sh").conflicts.empty());
   CHECK_THAT(refusal(branches("24"), "a.sh"), Catch::Contains("'--num-layers' is given twice"));
-  CHECK_THAT(refusal(branches("12") + "--num-layers 12", "a.sh"), Catch::Contains("'--num-layers' is given twice"));
+  CHECK(refusal(branches("12") + "--num-layers 12", "a.sh").empty()); // as Megatron-LM's example of BERT has one twice
 }
 
 // Twelve blocks here: eleven layers and one that predicts a further token are as many.
@@ -463,6 +463,37 @@ TEST_CASE("values of Megatron-Bridge's files that refer to the environment are w
   CHECK(value(read, "parallel.sequence") == "true");
   CHECK_THAT(refusal("{model: {tensor_model_parallel_size: 2}}", "b.yaml"), // by its own name
              Catch::Contains("'micro_batch_size' is missing"));
+}
+
+// As BLOOM's and many other launch scripts of clusters: a command in a variable, nodes that Slurm says.
+TEST_CASE("arguments of a command that a variable holds are read", "[config]") {
+  const std::string script = "NNODES=$SLURM_NNODES\nTP=4\nARGS=\" --micro-batch-size 2 --global-batch-size 64 \"\n"
+                             "export LAUNCHER=\"python -u -m torch.distributed.run \\\n --nproc_per_node 8 "
+                             "--nnodes $NNODES \"\n"
+                             "export CMD=\" \\\n `pwd`/pretrain_gpt.py \\\n --tensor-model-parallel-size $TP $ARGS \"\n"
+                             "srun bash -c \"$LAUNCHER --node_rank \\$SLURM_PROCID $CMD\"\n";
+  const ImportedTraining read = read_text(script, "train.slurm", 32);
+  CHECK(value(read, "parallel.tensor") == "4");
+  CHECK(value(read, "micro_batch_size") == "2");
+  CHECK(value(read_text("srun bash -c \"python pretrain_gpt.py --tensor-model-parallel-size 2 --micro-batch-size 1\"\n",
+                        "a.sh"),
+              "parallel.tensor") == "2");
+  CHECK(value(read_text("echo \"try --tensor-model-parallel-size 2\"\npython a.py --micro-batch-size 1\n", "a.sh"),
+              "parallel.tensor") == "1"); // words for a reader
+  CHECK_THAT(refusal("torchrun a.py --tensor-model-parallel-size $TP --micro-batch-size 1\n", "a.sh"),
+             Catch::Contains("'$TP' is not set in this file"));
+}
+
+TEST_CASE("arguments of years ago are those of today", "[config]") {
+  const auto recompute = [](const std::string& more) {
+    return value(read_text(kBatch + more, "a.sh"), "recompute.blocks");
+  };
+  CHECK(recompute("--checkpoint-activations") == "1");
+  CHECK(recompute("--checkpoint-activations --checkpoint-num-layers 2") == "2");
+  CHECK(recompute("--activations-checkpoint-method uniform --activations-checkpoint-num-layers 3") == "3");
+  CHECK(recompute("--recompute-method uniform").empty()); // which without a granularity says nothing
+  CHECK(value(read_text(kBatch + "--model-parallel-size 2", "a.sh"), "parallel.tensor") == "2");
+  CHECK_THAT(refusal(kBatch + "--model-parallel-size 3", "a.sh"), Catch::Contains("--model-parallel-size 3"));
 }
 
 } // namespace

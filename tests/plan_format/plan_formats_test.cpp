@@ -248,7 +248,7 @@ TEST_CASE("Megatron-LM's tensor groups come first among ranks, replicas next", "
 TEST_CASE("Megatron-LM's arguments are refused with the place", "[study][formats]") {
   const auto [text, expected] = GENERATE(table<std::string, std::string>({
       {"--num-layers 11", "file:1:14: 11 transformer layers here, and 'gpt2' has 12 numbered blocks"},
-      {"--num-layers 12 --num-layers 12", "file:1:17: '--num-layers' is given twice"},
+      {"--num-layers 12 --num-layers 24", "file:1:17: '--num-layers' is given twice, 12 and 24"},
       {"--num-layers", "file:1:1: '--num-layers' has no value"},
       {"--num-layers $N", "file:1:14: the variable '$N' is not set"},
       {"--num-layers 12 --pipeline-model-parallel-sizes 2", "file:1:17: unknown argument"},

@@ -75,8 +75,10 @@ public:
 private:
   void remember_variable(const ShellWord& word);
   void add(const MegatronFlag& flag, const std::vector<ShellWord>& words, std::size_t i);
-  // `assumed` becomes true where a default stands for what the environment may say.
-  void resolve(ShellWord& value, std::set<std::string> followed = {}, bool* assumed = nullptr) const;
+  // `assumed` becomes true where a default stands for what the environment may say, or, if `outside`, where the file
+  // sets no such variable.
+  void resolve(ShellWord& value, std::set<std::string> followed = {}, bool* assumed = nullptr,
+               bool outside = false) const;
   void compute(ShellWord& value, const std::set<std::string>& followed, bool* assumed) const;
 
   Where whole_;

@@ -192,8 +192,11 @@ bool places_unevenly(const MegatronArguments& arguments) {
 }
 
 MegatronRecompute read_megatron_recompute(const MegatronArguments& arguments) {
-  const std::string granularity = arguments.text("recompute-granularity");
+  std::string granularity = arguments.text("recompute-granularity");
   const std::string method = arguments.text("recompute-method");
+  const bool before = arguments.has("checkpoint-activations") ||
+                      arguments.written("recompute-method").starts_with("--activations-"); // of which it was all
+  granularity = granularity.empty() && before ? "full" : granularity;
   if (!granularity.empty() && granularity != "full" && granularity != "selective") {
     throw InputError(arguments.where("recompute-granularity"),
                      unknown_name("granularity", granularity, {"full", "selective"}));

@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 160> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 159> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                               "cpu-offloading-num-layers",
                                                               "fine-grained-activation-offloading",
                                                               "distribute-saved-activations",
@@ -40,7 +40,6 @@ constexpr std::array<std::string_view, 160> kUnheededFlags = {"overlap-p2p-commu
                                                               "moe-use-legacy-grouped-gemm",
                                                               "reuse-grad-buf-for-mxfp8-param-ag",
                                                               "batch-invariant-mode",
-                                                              "checkpoint-activations",
                                                               "ddp-reduce-scatter-with-fp32-accumulation",
                                                               "ddp-param-name-patterns-for-fp32-local-accumulation",
                                                               "delay-param-gather",
