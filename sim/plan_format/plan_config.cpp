@@ -7,6 +7,7 @@
 #include "sim/base/utf8.hpp"
 #include "sim/plan_format/uniform_plan.hpp"
 #include "sim/workload/blocks.hpp"
+#include "sim/workload/config/plan_in_config.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,7 +33,7 @@ std::string difference(const ImportedTraining& again, const ConfigToWrite& confi
   const bool same = mesh.tensor == config.mesh.tensor && mesh.data == config.mesh.data &&
                     mesh.pipeline == config.mesh.pipeline && mesh.sequence == config.mesh.sequence &&
                     mesh.context.ranks == config.mesh.context.ranks && mesh.experts == config.mesh.experts &&
-                    training.global_batch == config.training.global_batch;
+                    mesh.order == config.mesh.order && training.global_batch == config.training.global_batch;
   return same ? "" : "it would be read as other degrees";
 }
 
@@ -85,6 +86,12 @@ std::string offload_text(const Offload& offload) {
   return text.empty() ? "none" : text;
 }
 
+// "none", "1.25", "1.25 padded": rows that an expert takes at most, to those of an equal share.
+std::string capacity_text(const std::optional<ExpertCapacity>& experts) {
+  constexpr int kDigits = 6;
+  return !experts ? "none" : to_digits(experts->factor, kDigits) + (experts->padded ? " padded" : "");
+}
+
 } // namespace
 
 Plan as_frameworks_see(const PlanToWrite& what) {
@@ -111,6 +118,7 @@ ConfigToWrite config_of(const PlanToWrite& what, const UniformPlan& uniform) {
   config.mesh.experts = first.experts;
   config.mesh.data = uniform.replicas;
   config.mesh.pipeline = uniform.ranks;
+  config.mesh.order = uniform.order;
   config.layers = read_pipeline_layout({uniform.layout, {}});
   config.micro_batches = what.micro_batches;
   const bool by_blocks = what.training.recompute.by_all_blocks();
@@ -138,7 +146,18 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
   lost.compare("fp8_weights", meant.fp8_weights, read.fp8_weights);
   lost.compare("fp8_activations", meant.fp8_activations, read.fp8_activations);
   lost.compare("recompute", recompute_text(meant.recompute), recompute_text(read.recompute));
+  if (const Stage& first = what.plan.stages.front(); first.tensor_parallel > 1) {
+    lost.compare("parallel.tensor_rule", row_of(first.tensor_rule).name, row_of(read.parallel->tensor_rule).name);
+  }
+  if (const Context& context = what.plan.stages.front().context; context.ranks > 1) {
+    lost.compare("parallel.context_rule", row_of(context.rule).name, row_of(read.parallel->context.rule).name);
+  }
   lost.compare("parallel.zero", static_cast<int>(meant.sharding.zero), static_cast<int>(shares.zero));
+  if (meant.sharding.zero == shares.zero && meant.sharding.on()) {
+    const Stage& first = what.plan.stages.front();
+    const int all = static_cast<int>(first.devices.size()) / first.tensor_parallel;
+    lost.compare("parallel.shard", meant.sharding.sharing(all), shares.group > 0 ? std::min(shares.group, all) : all);
+  }
   if (meant.sharding.zero == Zero::states && shares.zero == Zero::states) {
     const auto when = [](Gather gather) {
       return std::string_view(gather == Gather::before_use ? "before-use" : "after-step");
@@ -157,6 +176,7 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
   if (what.plan.stages.front().experts.ranks > 1) {
     lost.compare("token_dispatcher", row_of(meant.dispatcher.kind).name, row_of(read.dispatcher.kind).name);
   }
+  lost.compare("expert_capacity", capacity_text(expert_capacity(what.model)), capacity_text(imported.experts));
   lost.compare("offload", offload_text(meant.offload), offload_text(read.offload));
   if (!what.schedule.empty() && devices_of(what.plan).size() > what.plan.stages.front().devices.size()) {
     lost.compare("schedule", std::string_view(what.schedule), std::string_view(imported.schedule));

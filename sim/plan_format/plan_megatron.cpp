@@ -129,6 +129,15 @@ std::string read_note(const MegatronArguments& arguments, const Degrees& mesh) {
 
 namespace {
 
+// The device that a framework gives to the i-th of `group` ranks of a stage on a rank of the pipeline; a replica has
+// `of_replica` of them.
+DeviceId usual_place(RankOrder order, std::size_t ranks, std::size_t rank, std::size_t group, std::size_t of_replica,
+                     std::size_t i) {
+  const std::size_t replica = i / of_replica, inside = i % of_replica;
+  return static_cast<DeviceId>(
+      order == RankOrder::tensor_data_pipeline ? rank * group + i : (replica * ranks + rank) * of_replica + inside);
+}
+
 // Whether the text is JSON, or our own YAML: the names in it may look like flags.
 bool has_names(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
@@ -172,6 +181,8 @@ Plan read_megatron_plan(const PlanSource& source) {
   const std::vector<int> numbers = block_numbers(source.model);
   plan.note = note.empty() ? "" : note.substr(2);
   const int group = mesh.tensor * mesh.context.ranks * mesh.replicas;
+  const RankOrder order =
+      arguments.has("use-tp-pp-dp-mapping") ? RankOrder::tensor_pipeline_data : RankOrder::tensor_data_pipeline;
   if (stages.size() * static_cast<std::size_t>(group) > kMostPlaces) {
     throw InputError(arguments.where("num-layers"), std::to_string(stages.size()) + " stages of " +
                                                         std::to_string(group) + " ranks; allowed: at most " +
@@ -184,7 +195,8 @@ Plan read_megatron_plan(const PlanSource& source) {
     stage.context = mesh.context;
     stage.experts = mesh.experts;
     for (int rank = 0; rank < group; ++rank) {
-      stage.devices.push_back(static_cast<int>(s % mesh.ranks) * group + rank);
+      stage.devices.push_back(
+          usual_place(order, mesh.ranks, s % mesh.ranks, group, mesh.tensor * mesh.context.ranks, rank));
     }
     stage.operators = stages[s];
     stage.recompute = recompute.what;
@@ -270,20 +282,27 @@ bool goes_back(const PlanToWrite& what, std::string_view form) {
   return form == "torchtitan" && (what.schedule == "zb-v" || what.schedule == "dualpipe-v");
 }
 
-// The reason why the stages do not have the ranks that frameworks would give them, or "".
-std::string not_in_rank_order(const PlanToWrite& what, std::size_t ranks, std::string_view form) {
+// Whether the framework may make a replica's ranks neighbours.
+bool has_replica_order(std::string_view form) {
+  return form == "Megatron-LM" || form == "megatron-bridge" || form == "mlperf";
+}
+
+// The reason why the stages do not have the ranks that frameworks would give them in this order, or "".
+std::string not_in_rank_order(const PlanToWrite& what, std::size_t ranks, std::string_view form, RankOrder order) {
   const Plan& plan = what.plan;
-  const std::size_t group = plan.stages.front().devices.size();
+  const Stage& first = plan.stages.front();
+  const std::size_t group = first.devices.size();
+  const auto of_replica = static_cast<std::size_t>(first.tensor_parallel * first.context.ranks);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
-    if (stage.devices.size() != group || stage.axes() != plan.stages.front().axes()) {
+    if (stage.devices.size() != group || stage.axes() != first.axes()) {
       return "stage " + std::to_string(s) + " has another mesh of devices than stage 0, and " + std::string(form) +
              " has one size";
     }
     const std::size_t round = s % ranks;
     const std::size_t rank = goes_back(what, form) && s / ranks % 2 == 1 ? ranks - 1 - round : round;
     for (std::size_t i = 0; i < group; ++i) {
-      if (stage.devices[i] != static_cast<DeviceId>(rank * group + i)) {
+      if (stage.devices[i] != usual_place(order, ranks, rank, group, of_replica, i)) {
         return "stage " + std::to_string(s) + " is not on the devices that come next on the platform, and " +
                std::string(form) + " gives out ranks in order";
       }
@@ -300,8 +319,15 @@ std::variant<UniformPlan, Infeasible> uniform_plan(const PlanToWrite& what, std:
   const std::size_t devices = devices_of(plan).size();
   const std::size_t ranks = std::max<std::size_t>(1, devices / first.devices.size());
   std::string why = not_plain(plan, form, true);
-  why = why.empty() ? not_in_rank_order(what, ranks, form) : why;
   UniformPlan uniform;
+  if (why.empty()) {
+    why = not_in_rank_order(what, ranks, form, uniform.order);
+    if (!why.empty() && has_replica_order(form) &&
+        not_in_rank_order(what, ranks, form, RankOrder::tensor_pipeline_data).empty()) {
+      uniform.order = RankOrder::tensor_pipeline_data;
+      why.clear();
+    }
+  }
   uniform.layout = why.empty() ? write_layout(what, form, why) : "";
   uniform.devices = static_cast<int>(devices);
   uniform.ranks = static_cast<int>(ranks);

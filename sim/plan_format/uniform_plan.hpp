@@ -16,6 +16,7 @@ namespace stagecraft {
 struct UniformPlan {
   int devices = 1, ranks = 1, replicas = 1, micro_batch_size = 1;
   std::string layout;
+  RankOrder order = RankOrder::tensor_data_pipeline;
 };
 
 /// The sizes and the layout of a plan, or why `form`, a framework, cannot have it.

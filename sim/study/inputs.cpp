@@ -187,6 +187,22 @@ void read_adapters(const yaml::Node& node, ImportOptions& options) {
   map.finish();
 }
 
+// A factor, or none: then all rows are kept, whatever the model's file says.
+std::optional<ExpertCapacity> read_expert_capacity(yaml::Map& map) {
+  constexpr yaml::Range kCapacity{1e-3, 1e5, true, "none, or 0.001 to 100000"};
+  const yaml::Node* node = map.find("expert_capacity");
+  const bool padded = map.boolean("expert_padding", false);
+  if (node == nullptr) {
+    if (map.has("expert_padding")) {
+      throw InputError(map.where("expert_padding"), "'expert_padding' fills up to 'expert_capacity', which is not "
+                                                    "given; allowed: both");
+    }
+    return {};
+  }
+  const bool none = node->kind == yaml::Node::Kind::scalar && node->text == "none";
+  return ExpertCapacity{none ? 0 : yaml::number(*node, "expert_capacity", kCapacity), padded, node->where};
+}
+
 } // namespace
 
 ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
@@ -217,6 +233,7 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
   if (const yaml::Node* adapters = map.find("lora")) {
     read_adapters(*adapters, options);
   }
+  options.experts = read_expert_capacity(map);
   map.finish();
   ModelGraph model = workload != nullptr ? load_workload_with_settings(*workload, options, settings)
                                          : load_with_settings(path, folders, options, settings);

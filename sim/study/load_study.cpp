@@ -562,8 +562,8 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   Study study;
   study.name = map.text("name", "");
   study.description = map.text("description", "");
-  const std::string model_text = text_of(&map.node("model"), of_model);
-  const auto model = kept_model(folders, model_text, [&] { return read_model(map.node("model"), folders, of_model); });
+  std::string model_text = text_of(&map.node("model"), of_model);
+  auto model = kept_model(folders, model_text, [&] { return read_model(map.node("model"), folders, of_model); });
   refuse_rooflines_without_rates(map, *model);
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
@@ -571,6 +571,10 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
     take_prices(*price, study.platform);
   }
   TakenConfig config = take_config(changed, {*model, static_cast<int>(study.platform.devices.size())});
+  if (config.experts && take_expert_capacity(changed, *config.experts)) {
+    model_text = text_of(&map.node("model"), of_model);
+    model = kept_model(folders, model_text, [&] { return read_model(map.node("model"), folders, of_model); });
+  }
   take_framework(changed, folders);
   study.training = read_training(map, *model, purpose);
   study.training.config = std::move(config.name);

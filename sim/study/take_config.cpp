@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "sim/base/count_of.hpp"
+#include "sim/base/units.hpp"
 #include "sim/study/input_files.hpp"
 
 namespace stagecraft {
@@ -65,7 +66,24 @@ TakenConfig take_config(yaml::Node& study, const ConfigContext& context) {
     yaml::set(study, "training.framework", yaml::text_node(imported.framework, config_where));
   }
   return {std::move(name), std::move(imported.unheeded), std::move(imported.conflicts),
-          names_recipe ? "" : std::move(imported.framework)};
+          names_recipe ? "" : std::move(imported.framework), imported.experts};
+}
+
+bool take_expert_capacity(yaml::Node& study, const ExpertCapacity& experts) {
+  yaml::Node model = *study.find("model");
+  if (model.find("expert_capacity") != nullptr) {
+    return false;
+  }
+  if (model.kind == yaml::Node::Kind::scalar) {
+    yaml::Node named{.kind = yaml::Node::Kind::map, .where = model.where};
+    named.entries.push_back({"file", model.where, model});
+    model = std::move(named);
+  }
+  constexpr int kDigits = 9;
+  yaml::set(model, "expert_capacity", to_digits(experts.factor, kDigits), experts.where);
+  yaml::set(model, "expert_padding", experts.padded ? "true" : "false", experts.where);
+  yaml::set(study, "model", model);
+  return true;
 }
 
 FrameworkRecipe find_framework(const Folders& folders, const std::string& name, const Where& where) {

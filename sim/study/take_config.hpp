@@ -19,12 +19,17 @@ struct TakenConfig {
   std::string name;
   std::vector<std::string> unheeded, conflicts;
   std::string framework;
+  std::optional<ExpertCapacity> experts{}; ///< where the study's model says nothing of it
 };
 
 /// Puts what the file of `training.config` says in place of that key, and the schedule that it names where
 /// `compare.schedules` is not given, and the recipe of its framework where `training.framework` is not. What the study
 /// says itself goes before it. Throws InputError as load_config() does.
 TakenConfig take_config(yaml::Node& study, const ConfigContext& context);
+
+/// Puts the capacity of experts that a configuration says into the study's `model`, unless that says one; whether it
+/// did.
+bool take_expert_capacity(yaml::Node& study, const ExpertCapacity& experts);
 
 /// The value of `training.framework` that stands for no recipe.
 inline constexpr std::string_view kNoFramework = "none";

@@ -38,6 +38,8 @@ void fill(const Workshop& shop) {
   fs::create_directory(shop.folder() / "tables");
   shop.write("tables/runs.csv", "case,gpu,model,metric,unit,value\n");
   shop.write("train.sh", "torchrun pretrain_gpt.py --num-layers 32 --tensor-model-parallel-size 2\n");
+  shop.write("bridge.yaml", "model:\n  tensor_model_parallel_size: 2\ntrain:\n  micro_batch_size: 1\n");
+  shop.write("nemo.csv", "task,model,num_gpus,tp_size,mbs,gbs\npre_train,llama3,8,1,1,8\n");
   shop.write("ds.json", R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}})");
   shop.succeed("compare study.yaml -o result.json --trace trace.json");
   for (const char* file : {"plan.yaml", "plan.json"}) {

@@ -74,6 +74,19 @@ TEST_CASE("a run takes the file of passes that TorchTitan's configuration names"
   CHECK(shop.succeed("replay" + call + "--strategy mesh --format json").json().at("schedule").get<std::string>() ==
         "my");
   CHECK_THAT(shop.succeed("compare" + call + "--strategies mesh").out, Contains("my"));
+  // So do commands that plan: one that is of another number of micro-batches than the file's is told.
+  shop.succeed("plan" + call + "--strategy mesh -o plan.yaml");
+  CHECK_THAT(shop.succeed("check plan.yaml" + call).out, Contains("a valid plan that fits"));
+  const Outcome written = shop.succeed("export torchtitan" + call + "--strategy mesh");
+  CHECK_THAT(written.err, Contains("torchtitan does not carry schedule my (read back: 1f1b)"));
+  const std::string other = call + "--set training.micro_batch_size=2 ";
+  const std::string why = "the schedule is for 2 micro-batches";
+  CHECK_THAT(shop.run("plan" + other + "--strategy mesh").out + shop.run("plan" + other + "--strategy mesh").err,
+             Contains(why));
+  CHECK_THAT(shop.run("check plan.yaml" + other).out, Contains("the schedule is for 2 stages and 2 micro-batches"));
+  CHECK_THAT(shop.run("export torchtitan" + other + "--strategy mesh").err, Contains(why));
+  CHECK_THAT(shop.run("check plan.yaml" + other + "--schedule gpipe").out, !Contains("the schedule is for"));
+  CHECK_THAT(shop.succeed("check plan.yaml" + call + "--schedule my.csv").out, Contains("a valid plan that fits"));
 }
 
 TEST_CASE("MLPerf's batch of its job is the file's, and one that a shell computes is asked for", "[cli][config]") {

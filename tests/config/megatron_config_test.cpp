@@ -217,18 +217,6 @@ TEST_CASE("parameters that Megatron-LM gathers in 8 bits are gathered so", "[con
   CHECK_THAT(read("--use-distributed-optimizer").unheeded.front(), Catch::StartsWith("--fp8-param-gather (which"));
 }
 
-TEST_CASE("MLPerf's variables of parameters in 8 bits are Megatron-LM's argument", "[config]") {
-  const auto gathers = [](const std::string& variables) {
-    return value(
-        read_text("export MINIBS=1 DGXNNODES=1 DGXNGPU=8 USE_DIST_OPTIMIZER=True " + variables, "config_a.sh", 8),
-        "parallel.quantized_weights");
-  };
-  CHECK(gathers("FP8=True FP8_PARAM_GATHER=True\n") == "fp8");
-  CHECK(gathers("FP8=True FP8_PARAMS=True FP8_PARAM_GATHER=True\n") == "fp8"); // the same, said twice
-  CHECK(gathers("FP8=True FP8_PARAM_GATHER=False\n").empty());
-  CHECK(gathers("FP8_PARAM_GATHER=True\n").empty());
-}
-
 // As in Megatron-LM's own examples: an array with two words in a quotation, a text of arguments that goes on with
 // another one, a number of ranks that is computed, and nodes for the environment to tell.
 TEST_CASE("a launch script of Megatron-LM's examples is read whole", "[config]") {
@@ -276,7 +264,7 @@ TEST_CASE("an argument may stand in both branches of a condition, with one value
   };
   CHECK(read_text(branches("12"), "a.sh").conflicts.empty());
   CHECK_THAT(refusal(branches("24"), "a.sh"), Catch::Contains("'--num-layers' is given twice"));
-  CHECK_THAT(refusal(branches("12") + "--num-layers 12", "a.sh"), Catch::Contains("'--num-layers' is given twice"));
+  CHECK(refusal(branches("12") + "--num-layers 12", "a.sh").empty()); // as Megatron-LM's example of BERT has one twice
 }
 
 // Twelve blocks here: eleven layers and one that predicts a further token are as many.
@@ -396,19 +384,6 @@ TEST_CASE("inputs of activations that Megatron-LM stores in 8 bits are held so h
   CHECK(value(read_text(variables, "config_a.sh", 8), "fp8_activations").empty());
 }
 
-TEST_CASE("MLPerf's variables are read and never executed", "[config]") {
-  const ImportedTraining read = read_shipped("mlperf.sh");
-  CHECK(value(read, "global_batch") == "16");
-  CHECK(value(read, "micro_batch_size") == "1");
-  CHECK(value(read, "parallel.tensor") == "2");
-  CHECK(value(read, "parallel.interleave") == "3");
-  CHECK(value(read, "parallel.sequence") == "true");
-  CHECK(value(read, "pipelined_exchange") == "true"); // TP_COMM_OVERLAP
-  REQUIRE(read.unheeded.size() == 2);                 // WALLTIME is the job's, whatever its value
-  CHECK_THAT(read.unheeded[0], Catch::StartsWith("line 2: source $(dirname"));
-  CHECK_THAT(read.unheeded[1], Catch::StartsWith("line 17: if [["));
-}
-
 TEST_CASE("Megatron-LM's ways to share among replicas are stages of ZeRO", "[config]") {
   const auto zero = [](const std::string& arguments) {
     return value(read_text(kBatch + arguments, "a.sh"), "parallel.zero");
@@ -421,29 +396,6 @@ TEST_CASE("Megatron-LM's ways to share among replicas are stages of ZeRO", "[con
 }
 
 // TP 8 x PP 4 on 128 ranks are four replicas; 1024 x 8 x 4 / 128 is 256 samples of each.
-TEST_CASE("MLPerf's batch of Slurm's variables is that of the file's nodes, or of the platform", "[config][mlperf]") {
-  const std::string batch = "export TP=8 PP=4\nexport MINIBS=$(( 1024*TP*PP/SLURM_NTASKS ))\n";
-  const ImportedTraining read = read_text("export DGXNNODES=16\n" + batch, "config_a.sh", 128);
-  CHECK(value(read, "global_batch") == "1024");
-  CHECK(read.unheeded.empty());
-  const ImportedTraining of_platform = read_text(batch, "config_a.sh", 128);
-  CHECK(value(of_platform, "global_batch") == "1024");
-  CHECK(of_platform.unheeded ==
-        std::vector<std::string>{"'SLURM_NTASKS' is not set (here it is the platform's 128 devices)"});
-  CHECK(value(read_text("export TP=8 SLURM_NTASKS=64 MINIBS=$((SLURM_NTASKS / 8))\n", "config_a.sh"), "global_batch") ==
-        "8"); // the file's own
-}
-
-TEST_CASE("MLPerf's batch that only a shell can tell is the study's, or refused", "[config][mlperf]") {
-  const std::string text = "export TP=8 MINIBS=$((8*UNDEF)) PP=1\n";
-  CHECK_THAT(refusal(text, "config_a.sh"), Catch::StartsWith("config_a.sh:1:20: 'MINIBS' is '$((8*UNDEF))', which") &&
-                                               Catch::Contains("--set training.global_batch=64"));
-  const ImportedTraining read = read_config({text, "config_a.sh"}, "", {gpt2(), 8, true});
-  CHECK(read.unheeded == std::vector<std::string>{"MINIBS ($((8*UNDEF)), which only a shell can tell)"});
-  CHECK(read_text("export TP=8\nexport DGXNGPU=8\n", "config_a.sh").unheeded ==
-        std::vector<std::string>{"no MINIBS (the batch is one micro-batch of each replica)"});
-}
-
 // The recipe of NVIDIA's 4 bits; AMD's, of blocks of 32, is none of ours.
 TEST_CASE("products in 4 bits are nvfp4 in every configuration of NVIDIA's", "[config][fp8]") {
   const auto fp8 = [](const ImportedTraining& read) { return value(read, "fp8"); };
@@ -492,6 +444,56 @@ TEST_CASE("experts that do not divide are refused with the nearest that do", "[c
   CHECK_THAT(refused(3, 16), Catch::Contains("does not divide the 16 ranks of a stage; nearest that do: 2 or 4"));
   CHECK_THAT(refused(16, 16), Catch::Contains("does not divide the 8 experts of mixtral-8x7b; nearest that do: 8"));
   CHECK(refused(8, 16).empty());
+}
+
+// As files of Primus, AMD's launcher of Megatron-LM, have it where nothing runs again.
+TEST_CASE("full recompute of no layers of each stage is none", "[config]") {
+  const std::string full = kBatch + "--recompute-granularity full --recompute-num-layers 0 --recompute-method ";
+  CHECK(value(read_text(full + "block", "a.sh"), "recompute") == "none");
+  CHECK_THAT(refusal(full + "uniform", "a.sh"), Catch::Contains("'0' is not allowed"));
+}
+
+TEST_CASE("values of Megatron-Bridge's files that refer to the environment are what they are without it", "[config]") {
+  const ImportedTraining read =
+      read_text("{train: {micro_batch_size: '${MBS:2}', global_batch_size: 16}, "
+                "model: {tensor_model_parallel_size: '${PRIMUS_TP:4}', sequence_parallel: '${SP:true}'}}",
+                "b.yaml");
+  CHECK(value(read, "micro_batch_size") == "2");
+  CHECK(value(read, "parallel.tensor") == "4");
+  CHECK(value(read, "parallel.sequence") == "true");
+  CHECK_THAT(refusal("{model: {tensor_model_parallel_size: 2}}", "b.yaml"), // by its own name
+             Catch::Contains("'micro_batch_size' is missing"));
+}
+
+// As BLOOM's and many other launch scripts of clusters: a command in a variable, nodes that Slurm says.
+TEST_CASE("arguments of a command that a variable holds are read", "[config]") {
+  const std::string script = "NNODES=$SLURM_NNODES\nTP=4\nARGS=\" --micro-batch-size 2 --global-batch-size 64 \"\n"
+                             "export LAUNCHER=\"python -u -m torch.distributed.run \\\n --nproc_per_node 8 "
+                             "--nnodes $NNODES \"\n"
+                             "export CMD=\" \\\n `pwd`/pretrain_gpt.py \\\n --tensor-model-parallel-size $TP $ARGS \"\n"
+                             "srun bash -c \"$LAUNCHER --node_rank \\$SLURM_PROCID $CMD\"\n";
+  const ImportedTraining read = read_text(script, "train.slurm", 32);
+  CHECK(value(read, "parallel.tensor") == "4");
+  CHECK(value(read, "micro_batch_size") == "2");
+  CHECK(value(read_text("srun bash -c \"python pretrain_gpt.py --tensor-model-parallel-size 2 --micro-batch-size 1\"\n",
+                        "a.sh"),
+              "parallel.tensor") == "2");
+  CHECK(value(read_text("echo \"try --tensor-model-parallel-size 2\"\npython a.py --micro-batch-size 1\n", "a.sh"),
+              "parallel.tensor") == "1"); // words for a reader
+  CHECK_THAT(refusal("torchrun a.py --tensor-model-parallel-size $TP --micro-batch-size 1\n", "a.sh"),
+             Catch::Contains("'$TP' is not set in this file"));
+}
+
+TEST_CASE("arguments of years ago are those of today", "[config]") {
+  const auto recompute = [](const std::string& more) {
+    return value(read_text(kBatch + more, "a.sh"), "recompute.blocks");
+  };
+  CHECK(recompute("--checkpoint-activations") == "1");
+  CHECK(recompute("--checkpoint-activations --checkpoint-num-layers 2") == "2");
+  CHECK(recompute("--activations-checkpoint-method uniform --activations-checkpoint-num-layers 3") == "3");
+  CHECK(recompute("--recompute-method uniform").empty()); // which without a granularity says nothing
+  CHECK(value(read_text(kBatch + "--model-parallel-size 2", "a.sh"), "parallel.tensor") == "2");
+  CHECK_THAT(refusal(kBatch + "--model-parallel-size 3", "a.sh"), Catch::Contains("--model-parallel-size 3"));
 }
 
 } // namespace

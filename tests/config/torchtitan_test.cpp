@@ -248,5 +248,15 @@ TEST_CASE("a file with TorchTitan's order of passes is the schedule", "[config][
   CHECK(read.unheeded.empty());
 }
 
+// As its files of 2025 have both sections whether a converter is applied or not.
+TEST_CASE("layers that a converter leaves alone are a line only where it is applied", "[config][torchtitan]") {
+  const std::string sections = "[quantize.linear.float8]\nfilter_fqns = [\"output\", \"router.gate\"]\n";
+  CHECK(parallelism(sections).unheeded.empty());
+  CHECK(parallelism("[model]\nconverters = "
+                    "[\"quantize.linear.float8\"]\n" +
+                    sections)
+            .unheeded == std::vector<std::string>{"float8.filter_fqns router.gate"});
+}
+
 } // namespace
 } // namespace stagecraft::test

@@ -167,21 +167,5 @@ TEST_CASE("what TorchTitan's sections ask for and nobody models is listed, and n
   CHECK(read.framework == "torchtitan-eager"); // of the model nothing is compiled
 }
 
-// MLPerf's variables of 2025, as Megatron-LM's arguments have them.
-TEST_CASE("MLPerf's graphs, recomputed modules and dispatchers are taken", "[config][mlperf]") {
-  const ImportedTraining read =
-      read_config({kMlPerf + "export CUDA_GRAPH_IMPLEMENTATION=local CUDA_GRAPH_SCOPE=\"attn,mlp\"\n"
-                             "export RECOMPUTE_MODULES=\"mlp\" BUCKET_SIZE=1000 OVERLAP_GRAD_REDUCE=1\n",
-                   "config_x.sh"},
-                  "mlperf", on_devices(8));
-  CHECK(value(read, "launches.captured") == R"(["attn", "mlp"])");
-  CHECK(value(read, "recompute.modules") == R"(["mlp"])");
-  CHECK(value(read, "gradient_bucket") == "4000 B"); // of 4 B each
-  CHECK(read.unheeded == std::vector<std::string>{});
-  const ImportedTraining whole =
-      read_config({kMlPerf + "export FULL_CUDA_GRAPH=1\n", "config_x.sh"}, "mlperf", on_devices(8));
-  CHECK(value(whole, "launches.captured") == R"(["full_iteration"])");
-}
-
 } // namespace
 } // namespace stagecraft::test

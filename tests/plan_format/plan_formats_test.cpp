@@ -184,7 +184,16 @@ TEST_CASE("Megatron-LM's arguments that change a run, and that no plan can say, 
   CHECK(read(gpt(), on + "--fp8-format hybrid").note == "training.fp8: delayed says what --fp8-format does");
   CHECK(read(gpt(), on + "--fp8-format e4m3 --fp8-recipe rowwise").note == "not taken over: --fp8-recipe rowwise");
   CHECK(read(gpt(), on + "--use-tp-pp-dp-mapping --optimizer sgd --window-size 4").note ==
-        "not taken over: --use-tp-pp-dp-mapping, --optimizer, --window-size");
+        "not taken over: --optimizer, --window-size");
+}
+
+// Two replicas of two stages: by default stages are neighbours, with the mapping replicas.
+TEST_CASE("Megatron-LM's mapping of ranks says which devices a stage has", "[study][formats]") {
+  const std::string four = "WORLD_SIZE=4\n--num-layers 12 --pipeline-model-parallel-size 2 ";
+  using Devices = std::vector<DeviceId>;
+  CHECK(read(gpt(), four).stages[1].devices == Devices{2, 3});
+  CHECK(read(gpt(), four + "--use-tp-pp-dp-mapping").stages[0].devices == Devices{0, 2});
+  CHECK(read(gpt(), four + "--use-tp-pp-dp-mapping").stages[1].devices == Devices{1, 3});
 }
 
 TEST_CASE("an argument that nobody knows is named in a plan's note, and one that changes nothing is not",
@@ -239,7 +248,7 @@ TEST_CASE("Megatron-LM's tensor groups come first among ranks, replicas next", "
 TEST_CASE("Megatron-LM's arguments are refused with the place", "[study][formats]") {
   const auto [text, expected] = GENERATE(table<std::string, std::string>({
       {"--num-layers 11", "file:1:14: 11 transformer layers here, and 'gpt2' has 12 numbered blocks"},
-      {"--num-layers 12 --num-layers 12", "file:1:17: '--num-layers' is given twice"},
+      {"--num-layers 12 --num-layers 24", "file:1:17: '--num-layers' is given twice, 12 and 24"},
       {"--num-layers", "file:1:1: '--num-layers' has no value"},
       {"--num-layers $N", "file:1:14: the variable '$N' is not set"},
       {"--num-layers 12 --pipeline-model-parallel-sizes 2", "file:1:17: unknown argument"},

@@ -65,7 +65,9 @@ struct Findings {
 Findings findings_of(const Study& study, const Plan& plan, const std::string& schedule, int micro_batches) {
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  Scenario scenario{.plan = &plan, .schedule = &given_schedule(schedule, study)};
+  const GivenSchedule given = given_runnable_schedule(schedule, study);
+  Scenario scenario{.plan = &plan};
+  given.put_into(scenario);
   scenario.micro_batches = micro_batches > 0 ? micro_batches : choose_micro_batches(memo, scenario);
   return {run_defects(memo, scenario), plan_notes(plan, *study.model, study.training)};
 }
@@ -83,7 +85,7 @@ Findings check_result(const CheckCommand& options) {
   const Study study = asked_again(options.file, question, settings).study;
   const Plan plan = read_plan(yaml::parse(plan_of_result(options.file), options.file), *study.model, study.platform);
   const std::string& schedule = options.schedule.empty() ? question.run.schedule : options.schedule;
-  return findings_of(study, plan, given_orders(schedule) ? "" : schedule, question.micro_batches);
+  return findings_of(study, plan, schedule, question.micro_batches);
 }
 
 ExitStatus run(const CheckCommand& options) {

@@ -24,15 +24,15 @@ struct ExportCommand {
 };
 
 void add_flags(Flags& flags, ExportCommand& options) {
-  flags.add("FORMAT", &options.format, "see `list plan-formats`; torchtitan, deepspeed or nemo; or shapes; or pipeline",
+  flags.add("FORMAT", &options.format, "see `list plan-formats` and `list configs`; or shapes; or pipeline",
             {.required = true});
   add_model_flags(flags, options.model);
   add_output_flags(flags, options.output, {"table"});
   add_setting_flags(flags, options.settings);
   add_plan_flags(flags, options.run);
   flags.add("--schedule", &options.run.schedule,
-            "the schedule of the pipeline, or under which the plan must fit into memory (default: that of "
-            "training.config, else 1f1b)");
+            "the schedule of the pipeline, or under which the plan must fit into memory, a name or a file: .csv "
+            "(default: that of training.config, else 1f1b)");
   add_pipeline_flags(flags, options.real);
 }
 
@@ -125,7 +125,9 @@ ExitStatus run(const ExportCommand& options) {
   const GivenPlan given = given_plan(options.run, study);
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  Scenario scenario{.schedule = &given_schedule(options.run.schedule, study)};
+  const GivenSchedule schedule = given_runnable_schedule(options.run.schedule, study);
+  Scenario scenario;
+  schedule.put_into(scenario);
   given.put_into(scenario);
   scenario.micro_batches = choose_micro_batches(memo, scenario);
   const PlanResult planned = plan_scenario(memo, scenario).result;
@@ -138,7 +140,7 @@ ExitStatus run(const ExportCommand& options) {
     remark_note(plan_notes(given.plan, *study.model, study.training));
   }
   const PlanToWrite to_write{std::get<Plan>(planned), *study.model,           study.platform,
-                             study.training,          scenario.micro_batches, std::string(scenario.schedule->name)};
+                             study.training,          scenario.micro_batches, std::string(schedule.name())};
   const WrittenPlan written = config != nullptr ? write_config(*config, to_write) : write_plan(*format, to_write);
   if (const Infeasible* reason = std::get_if<Infeasible>(&written)) {
     remark("'" + options.format + "' cannot express the plan of " + name + ": " + reason->reason + "\n");

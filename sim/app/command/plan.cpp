@@ -62,7 +62,9 @@ ExitStatus run(const PlanCommand& options) {
   const Study& study = given.study;
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  Scenario scenario{.strategy = &strategy, .schedule = &given_schedule(options.schedule, study)};
+  const GivenSchedule schedule = given_runnable_schedule(options.schedule, study);
+  Scenario scenario{.strategy = &strategy};
+  schedule.put_into(scenario);
   const int micro_batches = scenario.micro_batches = choose_micro_batches(memo, scenario);
   const Clock::time_point start = Clock::now();
   const PlanResult planned = plan_scenario(memo, scenario).result;
@@ -70,7 +72,7 @@ ExitStatus run(const PlanCommand& options) {
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
     Run infeasible;
     infeasible.strategy = options.strategy;
-    infeasible.schedule = given_schedule(options.schedule, study).name;
+    infeasible.schedule = schedule.name();
     infeasible.engine = study.engine->name;
     infeasible.micro_batches = micro_batches;
     infeasible.why_not = reason->reason;
@@ -81,7 +83,7 @@ ExitStatus run(const PlanCommand& options) {
   const Plan& plan = std::get<Plan>(planned);
   const Problem& problem = memo.costs.problem(micro_batches);
   const PlanCost cost = cost_plan(problem, plan);
-  const Pace pace = pace_of(*scenario.schedule, static_cast<int>(plan.stages.size()), micro_batches);
+  const Pace pace = pace_of(scenario, static_cast<int>(plan.stages.size()));
   const PlanFigures figures{bottleneck(problem, plan, cost), estimate_period(problem, plan, cost, pace),
                             memo.costs.bound(study.training.step == StepMode::barrier), taken};
   if (options.output.format == "json") {

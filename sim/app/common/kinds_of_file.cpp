@@ -85,7 +85,25 @@ struct FileKind {
   std::vector<Call> calls;
 };
 
-bool is_study(const FileHead& file) { return is_yaml(file) && file.has("model") && !file.has("witness"); }
+// Sections of frameworks' files, which no study has, and words that show others of them.
+bool is_config(const FileHead& file) {
+  const auto says = [&](const char* word) { return file.text.find(word) != std::string::npos; };
+  if (file.suffix == ".csv") {
+    const std::string header = file.text.substr(0, file.text.find('\n'));
+    return header.find("tp_size") != std::string::npos || header.find("num_gpus") != std::string::npos;
+  }
+  if (is_yaml(file)) {
+    return file.has("per_device_batch_size") || file.has("base_config") || file.has("parallelism") ||
+           file.has("mixed_precision") || (file.has("train") && !file.has("training"));
+  }
+  return file.suffix == ".toml" || says("--tensor-model-parallel-size") || says("--micro-batch-size") ||
+         says("TENSOR_MODEL_PARALLEL") || says("export MINIBS=") ||
+         (file.suffix == ".json" && (file.has("zero_optimization") || file.has("train_batch_size")));
+}
+
+bool is_study(const FileHead& file) {
+  return is_yaml(file) && file.has("model") && !file.has("witness") && !is_config(file);
+}
 
 std::vector<FileKind> study_kinds() {
   const std::vector<std::string_view> commands = {"compare", "explain", "replay", "show", "sweep", "judge", "adapt"};
@@ -209,12 +227,7 @@ std::vector<FileKind> other_kinds() {
         {{"explain", "FILE"}, "what holds the best one back"}}},
       {"config",
        "is a configuration of a training framework",
-       [](const FileHead& file) {
-         const auto says = [&](const char* word) { return file.text.find(word) != std::string::npos; };
-         return file.suffix == ".toml" || says("--tensor-model-parallel-size") || says("--micro-batch-size") ||
-                says("TENSOR_MODEL_PARALLEL") || (is_yaml(file) && file.has("per_device_batch_size")) ||
-                (file.suffix == ".json" && (file.has("zero_optimization") || file.has("train_batch_size")));
-       },
+       is_config,
        {},
        {{{"compare", "MODEL", "--platform", "dgx-h100", "--set", "training.config=FILE"},
          "rank splits and schedules, trained as it says"},

@@ -31,7 +31,8 @@ void add_run_schedule_flag(Flags& flags, std::string& schedule) {
 
 void add_memory_schedule_flag(Flags& flags, std::string& schedule) {
   flags.add("--schedule", &schedule,
-            "the schedule under which the plan must fit into memory (default: that of training.config, else 1f1b)");
+            "the schedule under which the plan must fit into memory, a name or a file: .csv (default: that of "
+            "training.config, else 1f1b)");
 }
 
 void GivenPlan::put_into(Scenario& scenario) const {
@@ -93,18 +94,36 @@ void remark_delayed_weights(const ScheduleRow& row, const Study& study) {
 
 } // namespace
 
-const ScheduleRow& given_schedule(const std::string& name, const Study& study) {
-  const StudySchedule* of_config = name.empty() ? schedule_of_config(study) : nullptr;
-  if (of_config != nullptr && of_config->row == nullptr) {
-    remark_note("the schedule of the configuration is the file of '" + of_config->own->name +
-                "', which replay, explain and compare take; here it is 1f1b");
+void GivenSchedule::put_into(Scenario& scenario) const {
+  scenario.schedule = row;
+  scenario.orders = row != nullptr ? nullptr : orders();
+}
+
+GivenSchedule given_schedule(const std::string& name, const Study& study) {
+  GivenSchedule given;
+  given.file = given_orders(name);
+  if (given.file) {
+    return given;
   }
-  const ScheduleRow& row =
-      of_config != nullptr && of_config->row != nullptr
-          ? *of_config->row
-          : find_by_name(schedules(), name.empty() ? "1f1b" : name, "schedule", {"--schedule", 0, 0});
-  remark_delayed_weights(row, study);
-  return row;
+  const StudySchedule* of_config = name.empty() ? schedule_of_config(study) : nullptr;
+  given.of_config = of_config != nullptr ? of_config->own.get() : nullptr;
+  if (given.of_config == nullptr) {
+    given.row = of_config != nullptr
+                    ? of_config->row
+                    : &find_by_name(schedules(), name.empty() ? "1f1b" : name, "schedule", {"--schedule", 0, 0});
+    remark_delayed_weights(*given.row, study);
+  }
+  return given;
+}
+
+GivenSchedule given_runnable_schedule(const std::string& name, const Study& study) {
+  GivenSchedule given = given_schedule(name, study);
+  if (given.file) {
+    if (const auto defects = schedule_defects(*given.file); !defects.empty()) {
+      throw InputError({name, 0, 0}, "the schedule cannot run: " + join(defects, "; "));
+    }
+  }
+  return given;
 }
 
 void add_given_files(const RunOptions& options, std::vector<std::string>& inputs) {
@@ -117,20 +136,19 @@ void add_given_files(const RunOptions& options, std::vector<std::string>& inputs
 }
 
 Prepared replay_given(const RunOptions& options, const Study& study) {
-  const std::optional<ScheduleFile> orders = given_orders(options.schedule);
+  const GivenSchedule schedule = given_schedule(options.schedule, study);
   const GivenPlan given = given_plan(options, study);
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
-  const StudySchedule* of_config = options.schedule.empty() ? schedule_of_config(study) : nullptr;
-  const Schedule* own = orders ? &orders->schedule : of_config != nullptr ? of_config->own.get() : nullptr;
-  Scenario scenario{.schedule = own != nullptr ? nullptr : &given_schedule(options.schedule, study), .orders = own};
+  Scenario scenario;
+  schedule.put_into(scenario);
   given.put_into(scenario);
   scenario.micro_batches = choose_micro_batches(memo, scenario);
   std::vector<Prepared> prepared = prepare(memo, {scenario});
-  if (orders && !orders->defects.empty()) { // the simulator never sees the file's messages
+  if (schedule.file && !schedule.file->defects.empty()) { // the simulator never sees the file's messages
     Prepared& broken = prepared.front();
     broken = {.run = broken.run};
-    broken.run.why_not = "the schedule cannot run: " + join(schedule_defects(*orders), "; ");
+    broken.run.why_not = "the schedule cannot run: " + join(schedule_defects(*schedule.file), "; ");
   }
   replay(memo.costs, prepared);
   return std::move(prepared.front());

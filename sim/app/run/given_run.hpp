@@ -21,7 +21,7 @@ void add_plan_flags(Flags& flags, RunOptions& options);
 void add_plan_format_flag(Flags& flags, std::string& format);
 /// --schedule of a run: a name or a file.
 void add_run_schedule_flag(Flags& flags, std::string& schedule);
-/// --schedule of a plan: the schedule under which the plan must fit memory.
+/// --schedule of a plan, a name or a file: the schedule under which the plan must fit memory.
 void add_memory_schedule_flag(Flags& flags, std::string& schedule);
 
 /// The strategy or plan that --strategy or --plan gives.
@@ -42,9 +42,23 @@ GivenPlan given_plan(const RunOptions& options, const Study& study);
 /// The orders of a schedule file, where `name` is one (.csv).
 std::optional<ScheduleFile> given_orders(const std::string& name);
 
-/// The schedule with this name. Where the name is empty: the one that the framework's configuration asks for, or 1f1b,
-/// whose memory rules a plan without a schedule follows.
-const ScheduleRow& given_schedule(const std::string& name, const Study& study);
+/// What --schedule gives: a name, or a file (.csv) of orders. Where it is empty: what the framework's configuration
+/// asks for, a file of passes too, or 1f1b, whose memory rules a plan without a schedule follows.
+struct GivenSchedule {
+  const ScheduleRow* row = nullptr;    ///< null: it is of a file
+  std::optional<ScheduleFile> file;    ///< that --schedule names
+  const Schedule* of_config = nullptr; ///< that the configuration names; of the study
+
+  const Schedule* orders() const { return file ? &file->schedule : of_config; }
+  std::string_view name() const { return row != nullptr ? row->name : std::string_view(orders()->name); }
+  /// Puts it into the scenario, which must not outlive it.
+  void put_into(Scenario& scenario) const;
+};
+
+/// InputError for an unknown name, and where the file cannot be read.
+GivenSchedule given_schedule(const std::string& name, const Study& study);
+/// The same; InputError, too, where the orders of the file cannot run.
+GivenSchedule given_runnable_schedule(const std::string& name, const Study& study);
 
 /// Adds the files of --plan and --schedule to those that a study read.
 void add_given_files(const RunOptions& options, std::vector<std::string>& inputs);

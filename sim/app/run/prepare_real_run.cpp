@@ -69,15 +69,8 @@ PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_st
   ready.study.training.all_reduce = &kHopByHop;
   const Study& study = ready.study;
   Scenario scenario;
-  ready.orders = given_orders(run.schedule);
-  if (ready.orders) {
-    if (const auto defects = schedule_defects(*ready.orders); !defects.empty()) {
-      throw InputError({run.schedule, 0, 0}, "the schedule cannot run: " + join(defects, "; "));
-    }
-    scenario.orders = &ready.orders->schedule;
-  } else {
-    scenario.schedule = &given_schedule(run.schedule, study);
-  }
+  ready.schedule = given_runnable_schedule(run.schedule, study);
+  ready.schedule.put_into(scenario);
   ready.given = given_plan(run, study);
   ready.given.put_into(scenario);
   if (ready.given.strategy == nullptr) {

@@ -14,7 +14,7 @@ namespace stagecraft {
 struct PreparedRealRun {
   Study study;
   GivenPlan given;
-  std::optional<ScheduleFile> orders;
+  GivenSchedule schedule;
   std::vector<Prepared> prepared;
 
   const Run& run() const { return prepared.front().run; }

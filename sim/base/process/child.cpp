@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <new>
 #include <stdexcept>
@@ -27,6 +28,15 @@ SharedDoubles::SharedDoubles(std::size_t count) : count_(count) {
 }
 
 SharedDoubles::~SharedDoubles() { munmap(data_, std::max<std::size_t>(1, count_) * sizeof(double)); }
+
+void SharedDoubles::forget(std::span<const double> values) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(values.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(values.data() + values.size()) / page * page;
+  if (begin < end) {
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE); // where it fails, munmap() follows soon
+  }
+}
 
 namespace {
 

@@ -19,6 +19,8 @@ public:
   SharedDoubles& operator=(const SharedDoubles&) = delete;
 
   std::span<double> values() { return {data_, count_}; }
+  /// Gives back the memory of these values, which are read no more; what is next to them on a page stays.
+  void forget(std::span<const double> values);
 
 private:
   double* data_ = nullptr;

@@ -26,7 +26,7 @@ void move_clock_to(sg::Engine& engine, double date) {
 // One graph running on the engine: whatever is told of finished activities.
 using Finished = std::function<void(const sg::Activity&)>;
 
-// Elements of memory for a graph's number of iterations and for when its tasks start and finish, side by side.
+// Elements of memory for a graph's number of iterations, for when its tasks start, and for when they finish.
 std::size_t doubles_of(const ReplayRequest& request) {
   const int iterations = std::max(request.iterations, request.most_iterations);
   return 1 + 2 * static_cast<std::size_t>(request.graph.tasks()) * iterations;
@@ -39,26 +39,27 @@ template <class Phase> double run_phase(Phase&& phase, Finished& finished, std::
   if (!phase.run()) {
     throw std::runtime_error("the replay stopped with tasks waiting for each other");
   }
-  const Timeline timeline = phase.take();
+  Timeline timeline = phase.take();
   put[0] = timeline.iterations;
+  const auto finishes = std::copy(timeline.start.begin(), timeline.start.end(), put.begin() + 1);
+  timeline.start = {}; // of millions of tasks not all times stand twice
+  std::copy(timeline.finish.begin(), timeline.finish.end(), finishes);
   double end = 0;
-  for (std::size_t executed = 0; executed < timeline.start.size(); ++executed) {
-    put[1 + 2 * executed] = timeline.start[executed];
-    put[2 + 2 * executed] = timeline.finish[executed];
-    end = timeline.finish[executed] < kInfinity ? std::max(end, timeline.finish[executed]) : end;
+  for (const double finish : timeline.finish) {
+    end = finish < kInfinity ? std::max(end, finish) : end;
   }
   return begin + end;
 }
 
-// What run_phase() put down.
-Timeline timeline_from(std::span<const double> put, int tasks) {
+// What run_phase() put down, which is given back.
+Timeline timeline_from(SharedDoubles& shared, std::span<const double> put, int tasks) {
   Timeline timeline{.iterations = static_cast<int>(put[0])};
   const std::size_t executed = static_cast<std::size_t>(tasks) * timeline.iterations;
-  timeline.start.reserve(executed);
-  timeline.finish.reserve(executed);
-  for (std::size_t entry = 0; entry < executed; ++entry) {
-    timeline.start.push_back(put[1 + 2 * entry]);
-    timeline.finish.push_back(put[2 + 2 * entry]);
+  std::span<const double> rest = put.subspan(1);
+  for (std::vector<double>* times : {&timeline.start, &timeline.finish}) {
+    times->assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(executed));
+    shared.forget(rest.first(executed));
+    rest = rest.subspan(executed);
   }
   return timeline;
 }
@@ -150,7 +151,7 @@ std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests,
     run_in_child([&] { done = static_cast<double>(run_batch(batch, starts, put, computes, apart)); });
     std::size_t at = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(done); ++i) {
-      timelines[order[first + i].request] = timeline_from(put.subspan(at), batch[i].graph.tasks());
+      timelines[order[first + i].request] = timeline_from(shared, put.subspan(at), batch[i].graph.tasks());
       at += doubles_of(batch[i]);
     }
     first += static_cast<std::size_t>(done);

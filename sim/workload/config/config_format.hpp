@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/base/format/yaml.hpp"
+#include "sim/workload/expert_capacity.hpp"
 #include "sim/workload/training/training.hpp"
 
 namespace stagecraft {
@@ -23,8 +24,9 @@ struct ImportedTraining {
   std::vector<std::string> unheeded;
   std::string schedule;
   Where schedule_where;
-  std::vector<std::string> conflicts{}; ///< sizes of the file that are not the model's, each with its place
-  std::string framework{};              ///< the recipe of the file's framework; "": there is none
+  std::vector<std::string> conflicts{};    ///< sizes of the file that are not the model's, each with its place
+  std::string framework{};                 ///< the recipe of the file's framework; "": there is none
+  std::optional<ExpertCapacity> experts{}; ///< of every mixture; nothing: as the model says
 };
 
 /// What a configuration is for: files leave to the run how many devices there are and how many layers.
@@ -105,6 +107,7 @@ ImportedTraining import_nemo(const ConfigSource& source, const ConfigContext& co
 WrittenConfig write_nemo(const ConfigToWrite& what);
 /// MLPerf's config_*.sh: exported variables, which are read and never executed.
 ImportedTraining import_mlperf(const ConfigSource& source, const ConfigContext& context);
+WrittenConfig write_mlperf(const ConfigToWrite& what);
 /// TorchTitan's TOML of old and its fields of today.
 ImportedTraining import_torchtitan(const ConfigSource& source, const ConfigContext& context);
 WrittenConfig write_torchtitan(const ConfigToWrite& what);

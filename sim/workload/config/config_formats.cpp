@@ -70,7 +70,9 @@ constexpr std::array kConfigFormats = {
                  ConfigShape::script,
                  {"MINIBS", "TENSOR_MODEL_PARALLEL", "PIPELINE_MODEL_PARALLEL", "DGXNNODES", "DGXNGPU",
                   "INTERLEAVED_PIPELINE", "CONTEXT_PARALLEL", "MICRO_BATCH_SIZE", "GLOBAL_BATCH_SIZE"},
-                 import_mlperf},
+                 import_mlperf,
+                 write_mlperf,
+                 ".sh"},
 };
 
 ConfigShape shape_of(const ConfigSource& source) {

@@ -577,6 +577,13 @@ private:
       if (std::find(kRead.begin(), kRead.end(), entry.key) == kRead.end() &&
           std::find(kHarmless.begin(), kHarmless.end(), entry.key) == kHarmless.end() &&
           (entry.value.kind == yaml::Node::Kind::map || !is_off(entry.value))) {
+        if (entry.key.ends_with("parallel_size")) { // GPT-NeoX has such beside DeepSpeed's keys
+          throw InputError(entry.where,
+                           "'" + excerpt(entry.key) +
+                               "' is no key of DeepSpeed's JSON, and a degree must not "
+                               "be ignored; allowed: 'tensor_parallel', 'pipeline', 'sequence_parallel_size', "
+                               "'expert_parallel', or 'parallel' of the study");
+        }
         draft_.leave(excerpt(entry.key));
       }
     }

@@ -10,6 +10,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/workload/config/model_sizes.hpp"
 #include "sim/workload/config/names_without_effect.hpp"
 #include "sim/workload/config/training_draft.hpp"
 
@@ -54,11 +55,9 @@ constexpr std::array kQuantizations = {
     Quantization{"te_mxfp8", "mxfp8"},
 };
 
-constexpr std::array<std::string_view, 13> kDimensionKeys = {
-    "base_emb_dim",     "base_num_query_heads",    "base_num_kv_heads", "base_mlp_dim",
-    "base_moe_mlp_dim", "base_num_decoder_layers", "head_dim",          "vocab_size",
-    "num_experts",      "num_experts_per_tok",     "shared_experts",    "first_num_dense_layers",
-    "mlp_activations"};
+// Which the model says, and that read_sizes() does not hold against it.
+constexpr std::array<std::string_view, 3> kOtherDimensions = {"shared_experts", "first_num_dense_layers",
+                                                              "mlp_activations"};
 
 // What changes time or memory, and is listed where it is on.
 constexpr std::array<std::string_view, 62> kListedKeys = {"optimizer_memory_host_offload",
@@ -425,6 +424,20 @@ private:
     }
   }
 
+  // Dense products of experts are of as many rows as their capacity; sparse ones heed none (layers/moe.py).
+  void read_expert_capacity() {
+    const yaml::Node* given = leaves_.find("", "capacity_factor");
+    const double factor = given != nullptr && !given->text.empty() ? yaml::number(*given, "capacity_factor", {}) : -1;
+    if (factor <= 0) {
+      return;
+    }
+    if (leaves_.boolean("", "sparse_matmul", true)) {
+      draft_.leave("capacity_factor " + excerpt(given->text) + " (which MaxText heeds only with sparse_matmul False)");
+      return;
+    }
+    draft_.expert_capacity("capacity_factor", factor, true, given->where);
+  }
+
   // Values of which any but the one given here changes a time or a size that is not modelled.
   void list_values() {
     struct Usual {
@@ -433,7 +446,6 @@ private:
     };
     static constexpr std::array kUsual = {
         Usual{"attention", {"autoselected", "flash", "cudnn_flash_te", "cudnn_flash_jax", ""}},
-        Usual{"capacity_factor", {"-1.0", "-1", ""}},
         Usual{"sparse_matmul", {"true", "True", ""}},
         Usual{"mu_dtype", {"float32", ""}},
         Usual{"mtp_num_layers", {"0", ""}},
@@ -449,7 +461,30 @@ private:
     }
   }
 
+  // Sizes of a model that the file describes itself; where it names one, that has its own.
+  void read_sizes() {
+    const std::string name = leaves_.text("", "model_name", "default");
+    const bool scaled = leaves_.integer("", "global_parameter_scale", 1, kMostConfigDegree, 1) > 1;
+    const ModelSizes sizes = sizes_of(draft_.context().model);
+    for (const auto& [key, size] : {std::pair{"base_emb_dim", sizes.hidden},
+                                    {"base_mlp_dim", sizes.feed_forward},
+                                    {"base_num_query_heads", sizes.heads},
+                                    {"base_num_kv_heads", sizes.groups},
+                                    {"head_dim", sizes.head_width},
+                                    {"base_num_decoder_layers", std::optional<long long>(draft_.layers())},
+                                    {"num_experts", sizes.experts == 0 ? 1 : sizes.experts}, // 1 is none
+                                    {"num_experts_per_tok", sizes.top == 0 ? 1 : sizes.top},
+                                    {"base_moe_mlp_dim", sizes.expert_feed_forward},
+                                    {"vocab_size", sizes.vocabulary}}) {
+      const int said = leaves_.integer("", key, -1, kMostConfigSamples, -1); // -1 is not given
+      if (said >= 0 && name == "default" && !scaled) {
+        draft_.size(key, said, size, leaves_.where("", key));
+      }
+    }
+  }
+
   void list_others() {
+    read_expert_capacity();
     list_values();
     for (const std::string_view name : kListedKeys) {
       const yaml::Node* value = leaves_.find("", name);
@@ -458,15 +493,8 @@ private:
         draft_.leave(std::string(name));
       }
     }
-    std::vector<std::string> dimensions;
-    for (const std::string_view name : kDimensionKeys) {
-      if (leaves_.find("", name) != nullptr) {
-        dimensions.emplace_back(name);
-      }
-    }
-    if (!dimensions.empty()) {
-      draft_.leave(join(dimensions) + " (the study's model says its dimensions)");
-    }
+    read_sizes();
+    leaves_.ignore("", kOtherDimensions);
     constexpr std::array<std::string_view, 1> kOfCheckpoints = {"mtc_data_parallelism"};
     leaves_.ignore("", kOfCheckpoints);
     leaves_.ignore_if([](const ConfigLeaf& leaf) { return is_maxtext_name_without_effect(leaf.name); });

@@ -82,8 +82,8 @@ public:
     for (const ConfigLeaf* leaf : leaves_.left()) {
       take(*leaf);
     }
-    ImportedTraining read =
-        megatron_training(MegatronArguments(settings_, 0, document_.where), std::move(unheeded_), context_);
+    ImportedTraining read = megatron_training(MegatronArguments(settings_, 0, document_.where, MegatronNames::fields),
+                                              std::move(unheeded_), context_);
     read.framework = "megatron-bridge";
     return read;
   }
@@ -153,7 +153,8 @@ private:
       list_unless_known(leaf, flag);
       return;
     }
-    const std::string text = leaf.value->kind == yaml::Node::Kind::sequence ? joined(*leaf.value) : leaf.value->text;
+    const std::string text =
+        leaf.value->kind == yaml::Node::Kind::sequence ? joined(*leaf.value) : without_reference(leaf.value->text);
     if (flag == "gradient-accumulation-fusion") {
       if (is_off(*leaf.value)) {
         add("no-gradient-accumulation-fusion", "", leaf.value->where, leaf.name);
@@ -212,6 +213,13 @@ private:
     return names;
   }
 
+  // "${PRIMUS_TP:1}" is 1 where the environment says nothing, as AMD's Primus has it, and OmegaConf's oc.env.
+  static std::string without_reference(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    const bool refers = text.starts_with("${") && text.ends_with("}") && colon != std::string::npos;
+    return refers ? text.substr(colon + 1, text.size() - colon - 2) : text;
+  }
+
   static std::string joined(const yaml::Node& list) {
     std::string text;
     for (const yaml::Node& item : list.items) {
@@ -221,7 +229,7 @@ private:
   }
 
   static bool is_true(const ConfigLeaf& leaf) {
-    const std::string text = lower_case(yaml::scalar(*leaf.value, leaf.name));
+    const std::string text = lower_case(without_reference(yaml::scalar(*leaf.value, leaf.name)));
     if (text != "true" && text != "false") {
       throw InputError(leaf.value->where, "'" + leaf.name + "' is '" + excerpt(text) + "'; allowed: true, false");
     }

@@ -10,95 +10,84 @@
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/mlperf_variables.hpp"
 #include "sim/workload/config/shell_variables.hpp"
 #include "sim/workload/config/training_draft.hpp"
 
 namespace stagecraft {
 namespace {
 
-struct VariableRow {
-  std::string_view name, flag;
-};
-constexpr std::array kVariables = {
-    VariableRow{"TENSOR_MODEL_PARALLEL", "tensor-model-parallel-size"},
-    VariableRow{"TP", "tensor-model-parallel-size"},
-    VariableRow{"PIPELINE_MODEL_PARALLEL", "pipeline-model-parallel-size"},
-    VariableRow{"PP", "pipeline-model-parallel-size"},
-    VariableRow{"CONTEXT_PARALLEL", "context-parallel-size"},
-    VariableRow{"CP", "context-parallel-size"},
-    VariableRow{"EXPERT_PARALLEL", "expert-model-parallel-size"},
-    VariableRow{"EXPERT_MODEL_PARALLEL", "expert-model-parallel-size"},
-    VariableRow{"EXPERT_TENSOR_PARALLEL", "expert-tensor-parallel-size"},
-    VariableRow{"INTERLEAVED_PIPELINE", "num-virtual-stages-per-pipeline-rank"},
-    VariableRow{"MICRO_BATCH_SIZE", "micro-batch-size"},
-    VariableRow{"MBS", "micro-batch-size"},
-    VariableRow{"GLOBAL_BATCH_SIZE", "global-batch-size"},
-    VariableRow{"SEQ_PARALLEL", "sequence-parallel"},
-    VariableRow{"SP", "sequence-parallel"},
-    VariableRow{"USE_DIST_OPTIMIZER", "use-distributed-optimizer"},
-    VariableRow{"OVERLAP_GRAD_REDUCE", "overlap-grad-reduce"},
-    VariableRow{"OVERLAP_PARAM_GATHER", "overlap-param-gather"},
-    VariableRow{"ASYM_PP_EMBED", "account-for-embedding-in-pipeline-split"},
-    VariableRow{"ASYM_PP_LOSS", "account-for-loss-in-pipeline-split"},
-    VariableRow{"TP_COMM_OVERLAP", "tp-comm-overlap"},
-    VariableRow{"DEFER_EMBEDDING_WGRAD_COMPUTE", "defer-embedding-wgrad-compute"},
-    VariableRow{"WGRAD_DEFERRAL_LIMIT", "wgrad-deferral-limit"},
-    VariableRow{"FP8_RECIPE", "fp8-recipe"},
-    VariableRow{"FP4_RECIPE", "fp4-recipe"},
-    VariableRow{"PIPELINE_LAYOUT", "pipeline-model-parallel-layout"},
-    VariableRow{"CUDA_GRAPH_IMPLEMENTATION", "cuda-graph-impl"},
-    VariableRow{"MOE_TOKEN_DISPATCHER_TYPE", "moe-token-dispatcher-type"},
-    VariableRow{"MOE_FLEX_DISPATCHER_BACKEND", "moe-flex-dispatcher-backend"},
-    VariableRow{"BUCKET_SIZE", "ddp-bucket-size"},
-    VariableRow{"GRADIENT_CLIP_VAL", "clip-grad"},
-};
 // Variables that an iteration does not depend on: how long a job may take, what it logs, validates and learns.
-constexpr std::array<std::string_view, 28> kWithoutEffect = {"DGXSYSTEM",
-                                                             "DGXSOCKETCORES",
-                                                             "DGXNSOCKET",
-                                                             "DGXHT",
-                                                             "MAX_STEPS",
-                                                             "SEED",
-                                                             "SEGMENT",
-                                                             "NEXP",
-                                                             "MODEL_SIZE",
-                                                             "CONT",
-                                                             "HANG_MONITOR_TIMEOUT",
-                                                             "MLPERF_RULESET",
-                                                             "MLPERF_SUBMITTER",
-                                                             "BINDCMD",
-                                                             "LIMIT_VAL_BATCHES",
-                                                             "WARMUP_STEPS",
-                                                             "TARGET_LOG_PPL",
-                                                             "MOE_AUX_LOSS_COEFF",
-                                                             "OVERWRITTEN_NUM_LAYERS",
-                                                             "LOAD_CHECKPOINT",
-                                                             "CHECKPOINT_NAME",
-                                                             "USE_DIST_CKPT",
-                                                             "SPM",
-                                                             "NPY_INDEX_DIR",
-                                                             "PREPROC_DATA",
-                                                             "DATADIR",
-                                                             "LOGDIR",
-                                                             "SKIP_EVALS"};
+constexpr std::array<std::string_view, 45> kWithoutEffect = {
+    "DGXSYSTEM",
+    "DGXSOCKETCORES",
+    "DGXNSOCKET",
+    "DGXHT",
+    "MAX_STEPS",
+    "SEED",
+    "SEGMENT",
+    "NEXP",
+    "MODEL_SIZE",
+    "CONT",
+    "HANG_MONITOR_TIMEOUT",
+    "MLPERF_RULESET",
+    "MLPERF_SUBMITTER",
+    "BINDCMD",
+    "LIMIT_VAL_BATCHES",
+    "WARMUP_STEPS",
+    "TARGET_LOG_PPL",
+    "MOE_AUX_LOSS_COEFF",
+    "OVERWRITTEN_NUM_LAYERS",
+    "LOAD_CHECKPOINT",
+    "CHECKPOINT_NAME",
+    "USE_DIST_CKPT",
+    "SPM",
+    "NPY_INDEX_DIR",
+    "PREPROC_DATA",
+    "DATADIR",
+    "LOGDIR",
+    "SKIP_EVALS",
+    "FP8_HYBRID",
+    "FP8_AMAX_HISTORY",
+    "FP8_AMAX_ALGO",
+    "CUDA_GRAPH_WARMUP_STEPS",
+    "GPU_ARCH",
+    "MODEL_TFLOP_PER_SAMPLE",
+    "TOKENIZERS_PARALLELISM",
+    "HYDRA_FULL_ERROR",
+    "HF_HUB_OFFLINE",
+    "TRANSFORMERS_OFFLINE",
+    "HF_HOME",
+    "PYTHONWARNINGS",
+    "OPT_LR_DECAY_STEPS",
+    "MIN_LR",
+    "LEGACY_DATASET",
+    "TQDM_DISABLE",
+    "DATASET",
+};
 constexpr std::array<std::string_view, 12> kPrefixesWithoutEffect = {"WALLTIME",   "VAL_",    "LR",      "LOG_",
                                                                      "MLPERF_",    "SLURM_",  "SBATCH_", "EVAL_",
                                                                      "WARMUP_VAL", "TARGET_", "PROFILE", "TORCH_NCCL_"};
 
 // Beside those that are arguments of Megatron-LM by another name.
-constexpr std::array<std::string_view, 13> kOtherVariables = {"FP8",
-                                                              "FP4",
-                                                              "FP8_ACTIVATION",
-                                                              "FP8_PARAM_GATHER",
-                                                              "FP8_PARAMS",
-                                                              "MCORE_CUDA_GRAPH",
-                                                              "LAYER_CUDA_GRAPH",
-                                                              "FULL_CUDA_GRAPH",
-                                                              "CUDA_GRAPH_SCOPE",
-                                                              "RECOMPUTE_MODULES",
-                                                              "MINIBS",
-                                                              "DGXNNODES",
-                                                              "DGXNGPU"};
+constexpr std::array<std::string_view, 13> kOtherVariables = {
+    "FP8",
+    "FP4",
+    "MCORE_CUDA_GRAPH",
+    "LAYER_CUDA_GRAPH",
+    "FULL_CUDA_GRAPH",
+    "CUDA_GRAPH_SCOPE",
+    "RECOMPUTE_MODULES",
+    "GRAD_ACCUM_FUSION",
+    "OVERLAP_P2P_COMM",
+    "MOE_EP_A2A_OVERLAP",
+    "MINIBS",
+    "DGXNNODES",
+    "DGXNGPU",
+};
+// On unless a file turns them off, as conf/*.yaml of those that call degrees TENSOR_MODEL_PARALLEL have them.
+constexpr std::array<std::string_view, 4> kOnByDefault = {"USE_DIST_OPTIMIZER", "OVERLAP_GRAD_REDUCE",
+                                                          "OVERLAP_PARAM_GATHER", "SEQ_PARALLEL"};
 
 // Whether a variable says how a job runs, and nothing of an iteration.
 bool is_of_job(const std::string& name) {
@@ -116,49 +105,30 @@ public:
 
   ImportedTraining read() {
     refuse_misspelt();
-    for (const VariableRow& row : kVariables) {
+    for (const MlPerfVariable& row : kMlPerfVariables) {
       take(row);
     }
     if (!has_setting("micro-batch-size")) {
       add("micro-batch-size", "1", whole_, "MICRO_BATCH_SIZE");
     }
-    add("bf16", "", whole_, "bf16");
-    if (is_on("FP4")) {
-      add("fp4-format", "e2m1", where("FP4"), "FP4");
+    take_defaults();
+    if (has_setting("expert-model-parallel-size") && !has_setting("expert-tensor-parallel-size")) {
+      add("expert-tensor-parallel-size", "1", whole_, "EXPERT_TENSOR_PARALLEL"); // not as Megatron-LM has it
     }
-    if (is_on("FP8")) {
-      add("fp8-format", "hybrid", where("FP8"), "FP8");
-      if (is_on("FP8_ACTIVATION")) {
-        add("activation-func-fp8-input-store", "", where("FP8_ACTIVATION"), "FP8_ACTIVATION");
-      }
-      for (const char* name : {"FP8_PARAM_GATHER", "FP8_PARAMS"}) {
-        if (is_on(name) && !has_setting("fp8-param-gather")) {
-          add("fp8-param-gather", "", where(name), name);
-        }
-      }
-    }
-    if (is_on("FULL_CUDA_GRAPH") && !has_setting("cuda-graph-impl")) {
-      add("cuda-graph-impl", "full_iteration", where("FULL_CUDA_GRAPH"), "FULL_CUDA_GRAPH");
-    }
-    if (has("CUDA_GRAPH_SCOPE") && has_setting("cuda-graph-impl")) {
-      add("cuda-graph-scope", words_of("CUDA_GRAPH_SCOPE"), where("CUDA_GRAPH_SCOPE"), "CUDA_GRAPH_SCOPE");
-    }
-    if (has("RECOMPUTE_MODULES") && !is_off_word(value("RECOMPUTE_MODULES"))) {
-      add("recompute-granularity", "selective", where("RECOMPUTE_MODULES"), "RECOMPUTE_MODULES");
-      add("recompute-modules", words_of("RECOMPUTE_MODULES"), where("RECOMPUTE_MODULES"), "RECOMPUTE_MODULES");
-    }
-    for (const char* name : {"MCORE_CUDA_GRAPH", "LAYER_CUDA_GRAPH"}) { // either captures layer by layer
-      if (is_on(name) && !has_setting("enable-cuda-graph") && !has_setting("cuda-graph-impl")) {
-        add("enable-cuda-graph", "", where(name), name);
-      }
-    }
+    read_precision();
+    read_recompute();
+    read_captured_graphs();
+    read_overlap();
     read_batch();
     refuse_unknown_degrees();
     std::vector<std::string> unheeded;
     std::copy_if(set_.not_understood.begin(), set_.not_understood.end(), std::back_inserter(unheeded),
                  [](const std::string& line) { return !is_of_job(line.substr(0, line.find(' '))); });
     list_others(unheeded);
-    return megatron_training(MegatronArguments(settings_, world(), whole_), std::move(unheeded), context_);
+    ImportedTraining read =
+        megatron_training(MegatronArguments(settings_, world(), whole_), std::move(unheeded), context_);
+    read.framework = "megatron-bridge"; // by which NVIDIA's train
+    return read;
   }
 
 private:
@@ -204,6 +174,76 @@ private:
     return true;
   }
 
+  // What pretraining does where its file is silent. Those of adapters call degrees TP, PP and CP.
+  void take_defaults() {
+    if (!has("TENSOR_MODEL_PARALLEL") && !has("PIPELINE_MODEL_PARALLEL") && !has("CONTEXT_PARALLEL")) {
+      return;
+    }
+    for (const std::string_view name : kOnByDefault) {
+      const std::string_view flag = find_by_name(kMlPerfVariables, name, "variable", whole_).flag;
+      if (!has(name) && !has_setting(flag)) {
+        add(flag, "", whole_, name);
+      }
+    }
+  }
+
+  // Gradients are added up in 16 bits (grad_reduce_in_fp32=False in pretrain.py, grad_sync_dtype bf16 before).
+  void read_precision() {
+    add("bf16", "", whole_, "bf16");
+    add("grad-reduce-in-bf16", "", whole_, "bf16");
+    if (is_on("FP4")) {
+      add("fp4-format", "e2m1", where("FP4"), "FP4");
+    }
+    if (is_on("FP8")) {
+      add("fp8-format", "hybrid", where("FP8"), "FP8");
+    }
+  }
+
+  void read_recompute() {
+    if (!has("RECOMPUTE_MODULES") || is_off_word(value("RECOMPUTE_MODULES"))) {
+      return;
+    }
+    if (!has_setting("recompute-granularity")) {
+      add("recompute-granularity", "selective", where("RECOMPUTE_MODULES"), "RECOMPUTE_MODULES");
+    }
+    add("recompute-modules", words_of("RECOMPUTE_MODULES"), where("RECOMPUTE_MODULES"), "RECOMPUTE_MODULES");
+  }
+
+  void read_captured_graphs() {
+    if (is_on("FULL_CUDA_GRAPH") && !has_setting("cuda-graph-impl")) {
+      add("cuda-graph-impl", "full_iteration", where("FULL_CUDA_GRAPH"), "FULL_CUDA_GRAPH");
+    }
+    for (const char* name : {"MCORE_CUDA_GRAPH", "LAYER_CUDA_GRAPH"}) { // either captures layer by layer
+      if (is_on(name) && !has_setting("enable-cuda-graph") && !has_setting("cuda-graph-impl")) {
+        add("enable-cuda-graph", "", where(name), name);
+      }
+    }
+    if (has("CUDA_GRAPH_SCOPE") && (has_setting("cuda-graph-impl") || has_setting("enable-cuda-graph"))) {
+      add("cuda-graph-scope", words_of("CUDA_GRAPH_SCOPE"), where("CUDA_GRAPH_SCOPE"), "CUDA_GRAPH_SCOPE");
+    }
+  }
+
+  bool is_given_off(std::string_view name) const { return has(name) && is_off_word(value(name)); }
+
+  void read_overlap() {
+    if (has_setting("use-megatron-fsdp") && !has_setting("data-parallel-sharding-strategy")) {
+      add("data-parallel-sharding-strategy", "optim_grads_params", where("USE_MCORE_FSDP"), "USE_MCORE_FSDP");
+    }
+    if (is_on("MOE_EP_A2A_OVERLAP")) { // which turns on both
+      for (const char* flag : {"overlap-moe-expert-parallel-comm", "delay-wgrad-compute"}) {
+        if (!has_setting(flag)) {
+          add(flag, "", where("MOE_EP_A2A_OVERLAP"), "MOE_EP_A2A_OVERLAP");
+        }
+      }
+    }
+    if (is_given_off("OVERLAP_P2P_COMM")) {
+      add("no-overlap-p2p-communication", "", where("OVERLAP_P2P_COMM"), "OVERLAP_P2P_COMM");
+    }
+    if (is_given_off("GRAD_ACCUM_FUSION")) {
+      add("no-gradient-accumulation-fusion", "", where("GRAD_ACCUM_FUSION"), "GRAD_ACCUM_FUSION");
+    }
+  }
+
   // "attn,moe_router": the names with spaces between.
   std::string words_of(std::string_view name) const {
     std::string words = value(name);
@@ -213,7 +253,7 @@ private:
 
   // What is set, not off, and neither read nor known to have no effect.
   void list_others(std::vector<std::string>& unheeded) const {
-    const std::vector<std::string> variables = names_of(kVariables);
+    const std::vector<std::string> variables = names_of(kMlPerfVariables);
     const auto is_in = [](const auto& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
@@ -235,13 +275,16 @@ private:
     settings_.push_back({std::string(flag), {std::move(text), where}, std::string(written)});
   }
 
-  void take(const VariableRow& row) {
+  void take(const MlPerfVariable& row) {
     if (!has(row.name)) {
       return;
     }
     const bool is_valued = find_megatron_flag(row.flag)->valued;
+    const auto known = std::find_if(settings_.begin(), settings_.end(),
+                                    [&](const MegatronSetting& one) { return one.name == row.flag; });
+    const bool same = known != settings_.end() && (!is_valued || known->value.text == value(row.name));
     // An interleaving of 0 or null is none.
-    if (is_valued ? !is_off_word(value(row.name)) : is_on(row.name)) {
+    if (!same && (is_valued ? !is_off_word(value(row.name)) : is_on(row.name))) {
       add(row.flag, is_valued ? value(row.name) : "", where(row.name), row.name);
     }
   }
@@ -289,7 +332,7 @@ private:
 
   // A variable as near to one that is read as a misspelling of it.
   void refuse_misspelt() const {
-    std::vector<std::string> known = names_of(kVariables);
+    std::vector<std::string> known = names_of(kMlPerfVariables);
     known.insert(known.end(), kOtherVariables.begin(), kOtherVariables.end());
     for (const auto* variables : {&set_.values, &set_.not_told}) {
       for (const auto& [name, variable] : *variables) {
@@ -302,7 +345,7 @@ private:
 
   // A variable that looks like a degree must not be ignored.
   void refuse_unknown_degrees() const {
-    const std::vector<std::string> known = names_of(kVariables);
+    const std::vector<std::string> known = names_of(kMlPerfVariables);
     for (const auto& [name, variable] : set_.values) {
       const bool looks =
           name.ends_with("_PARALLEL") || name.ends_with("_PARALLEL_SIZE") || name.ends_with("_BATCH_SIZE");

@@ -211,6 +211,7 @@ private:
       set("fp8-format", "hybrid", "dtype");
       const std::string known = recipe == "ds"                        ? "delayed"
                                 : recipe == "cs"                      ? "tensorwise"
+                                : recipe == "ss"                      ? "blockwise"
                                 : recipe == "mx" || recipe == "mxfp8" ? "mxfp8"
                                                                       : recipe;
       set("fp8-recipe", known, "dtype");

@@ -105,7 +105,8 @@ std::vector<NoEffect> without_effect() {
 }
 
 // Keys of a converter that matter only where it is applied.
-constexpr std::array<std::string_view, 10> kOfConverters = {"fqns",
+constexpr std::array<std::string_view, 11> kOfConverters = {"fqns",
+                                                            "filter_fqns",
                                                             "recipe_name",
                                                             "emulate",
                                                             "moe_fqns",
@@ -183,6 +184,14 @@ private:
       degrees.push_back({name, degree, where_of(name)});
     }
     const int left = draft_.replicas_beside(degrees);
+    if (!is_left && left > 1) { // as its ParallelDims refuses
+      const int devices = draft_.context().devices;
+      throw InputError(given->where,
+                       "'data_parallel_shard_degree' " + std::to_string(shard_) + " and the other degrees take " +
+                           std::to_string(devices / left) + " of the platform's " + count_of(devices, "device") +
+                           ", and TorchTitan takes all; nearest that does: " + std::to_string(shard_ * left) +
+                           ", or -1 for what is left");
+    }
     shard_ = is_left ? left : shard_;
     if (!is_left || replicate_ > 1) {
       draft_.set("parallel.data", 1LL * replicate_ * shard_,
@@ -529,10 +538,10 @@ private:
     const std::string of_mx = leaves_.text("mx", "recipe_name", "");
     const bool gathers_fp8 = leaves_.boolean("float8", "enable_fsdp_float8_all_gather", false);
     const Where where = converters != nullptr ? converters->where : Where{};
-    leave_outputs_alone("float8");
-    leave_outputs_alone("mx");
     for (const auto& [section, applied] : {std::pair{"float8", float8}, {"mx", mx}}) {
-      if (!applied) { // then nothing in it has an effect
+      if (applied) {
+        leave_outputs_alone(section);
+      } else { // then nothing in it has an effect
         leaves_.ignore(section, kOfConverters);
       }
     }

@@ -111,19 +111,40 @@ private:
 
   static constexpr std::string_view kBlanks = " \t\r\n\\"; // a backslash continues a line of a quotation, too
 
-  // Where the arguments begin that a quotation of several words holds: behind NAME=, and other variables' values
-  // ("$ARGS --bf16"); npos where it holds none.
+  // Where the first argument stands, a word of a text from `from` on; npos where there is none.
+  static std::size_t first_argument(std::string_view text, std::size_t from) {
+    for (std::size_t at = text.find("--", from); at != std::string_view::npos; at = text.find("--", at + 1)) {
+      if (at == from || kBlanks.find(text[at - 1]) != std::string_view::npos) {
+        return at;
+      }
+    }
+    return std::string::npos;
+  }
+
+  // Whether nothing but other variables' values stands there, "$ARGS ".
+  static bool are_references(std::string_view head) {
+    std::size_t at = head.find_first_not_of(kBlanks);
+    while (at != std::string_view::npos && head[at] == '$') {
+      at = std::min(head.find_first_of(kBlanks, at), head.size());
+      at = head.find_first_not_of(kBlanks, at);
+    }
+    return at == std::string_view::npos;
+  }
+
+  // Where the arguments begin that a quotation of several words holds: behind NAME= whatever stands before them, behind
+  // the program that takes them ("python pretrain_gpt.py --bf16"), or behind other variables' values; npos where it
+  // holds none.
   static std::size_t arguments_in(std::string_view text) {
     const std::size_t equals = text.find('=');
     const bool assigns = equals != 0 && equals < text.find_first_of(" \t\n-$");
     const std::size_t from = assigns ? equals + 1 : 0;
-    std::size_t at = text.find_first_not_of(kBlanks, from);
-    while (at != std::string_view::npos && text[at] == '$') {
-      at = text.find_first_of(kBlanks, at);
-      at = at == std::string_view::npos ? at : text.find_first_not_of(kBlanks, at);
-    }
     const bool several = text.find_first_of(kBlanks, from) != std::string_view::npos;
-    return at != std::string_view::npos && several && text.substr(at, 2) == "--" ? at : std::string::npos;
+    const std::size_t begin = several ? first_argument(text, from) : std::string::npos;
+    if (begin == std::string::npos) {
+      return begin;
+    }
+    const std::string_view head = text.substr(from, begin - from);
+    return assigns || are_references(head) || head.find(".py") != std::string_view::npos ? begin : std::string::npos;
   }
 
   // Adds the words of a quotation from `begin` on, each with its place.
@@ -177,6 +198,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"recompute-num-layers", true},
     MegatronFlag{"recompute-modules", true, true},
     MegatronFlag{"recompute-activations", false},
+    MegatronFlag{"checkpoint-activations", false}, // until 2022: all layers, one after another
     MegatronFlag{"cuda-graph-impl", true},
     MegatronFlag{"cuda-graph-modules", true, true},
     MegatronFlag{"cuda-graph-scope", true, true},
@@ -224,6 +246,8 @@ constexpr std::array kFlags = {
     MegatronFlag{"exp-avg-dtype", true},
     MegatronFlag{"exp-avg-sq-dtype", true},
     MegatronFlag{"moe-token-dispatcher-type", true},
+    MegatronFlag{"moe-expert-capacity-factor", true},
+    MegatronFlag{"moe-pad-expert-input-to-capacity", false},
     MegatronFlag{"moe-enable-deepep", false}, // the only backend that there was
     MegatronFlag{"moe-flex-dispatcher-backend", true},
     MegatronFlag{"microbatch-group-size-per-virtual-pipeline-stage", true},
@@ -240,12 +264,32 @@ constexpr std::array kFlags = {
     MegatronFlag{"vocab-size", true},
 };
 
+// What Megatron-LM called an argument before, or Megatron-DeepSpeed does.
+struct OtherName {
+  std::string_view name, today;
+};
+constexpr std::array kOtherNames = {
+    OtherName{"model-parallel-size", "tensor-model-parallel-size"},
+    OtherName{"moe-expert-parallel-size", "expert-model-parallel-size"},
+    OtherName{"checkpoint-num-layers", "recompute-num-layers"},
+    OtherName{"activations-checkpoint-method", "recompute-method"},
+    OtherName{"activations-checkpoint-granularity", "recompute-granularity"},
+    OtherName{"activations-checkpoint-num-layers", "recompute-num-layers"},
+};
+
+std::string name_of_today(const std::string& name) {
+  const auto found =
+      std::find_if(kOtherNames.begin(), kOtherNames.end(), [&](const OtherName& one) { return one.name == name; });
+  return found != kOtherNames.end() ? std::string(found->today) : name;
+}
+
 // Real arguments, of Megatron-LM or of launchers, whose names are as near to one above as a misspelling of it.
 constexpr std::array<std::string_view, 6> kNearOthers = {"fp4-param", "vocab-file", "nodes",
                                                          "node",      "nnode",      "fp8-param"};
 
 // Arguments that place layers, of which a plan's note says what they mean, and sizes of the model and of the job.
-constexpr std::array<std::string_view, 40> kOfPlans = {"num-layers",
+constexpr std::array<std::string_view, 42> kOfPlans = {"use-tp-pp-dp-mapping",
+                                                       "num-layers",
                                                        "mtp-num-layers",
                                                        "tensor-model-parallel-size",
                                                        "pipeline-model-parallel-size",
@@ -268,6 +312,7 @@ constexpr std::array<std::string_view, 40> kOfPlans = {"num-layers",
                                                        "recompute-num-layers",
                                                        "recompute-modules",
                                                        "recompute-activations",
+                                                       "checkpoint-activations",
                                                        "clip-grad",
                                                        "fp8-format",
                                                        "fp8-recipe",
@@ -367,7 +412,7 @@ std::string line_beside_plans(const std::string& name) {
 MegatronArguments::MegatronArguments(const std::string& text, const std::string& file) : whole_{file, 1, 1} {
   const std::vector<ShellWord> words = Words(text, file).read();
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string name = flag_name(words[i].text);
+    const std::string name = name_of_today(flag_name(words[i].text));
     if (name.empty()) {
       remember_variable(words[i]);
       continue;
@@ -385,8 +430,9 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
   }
 }
 
-MegatronArguments::MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole)
-    : whole_(std::move(whole)), world_(world) {
+MegatronArguments::MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole,
+                                     MegatronNames names)
+    : whole_(std::move(whole)), world_(world), names_(names) {
   for (const MegatronSetting& setting : settings) {
     const auto [known, is_first] = values_.emplace(setting.name, setting);
     if (!is_first) {
@@ -428,14 +474,19 @@ double MegatronArguments::number(std::string_view name, double otherwise) const 
 }
 
 std::string MegatronArguments::written(std::string_view name) const {
-  return has(name) ? values_.at(std::string(name)).written : "--" + std::string(name);
+  if (has(name)) {
+    return values_.at(std::string(name)).written;
+  }
+  std::string field(name);
+  std::replace(field.begin(), field.end(), '-', '_');
+  return names_ == MegatronNames::fields ? field : "--" + std::string(name);
 }
 
 // What is only a default, as 1 in ${NNODES:-1}, is for the environment to say.
 int MegatronArguments::world() const {
   bool assumed = false;
   const auto count = [&](ShellWord value, int most) {
-    resolve(value, {}, &assumed);
+    resolve(value, {}, &assumed, true);
     return parse_integer(value.text, 1, most, value.where);
   };
   int world = world_;
@@ -457,24 +508,6 @@ void MegatronArguments::remember_variable(const ShellWord& word) {
   }
 }
 
-namespace {
-
-// Whether the flag stands in another branch of the same condition, too: behind it the next "else" or "elif" comes
-// first.
-bool in_other_branch(const std::vector<ShellWord>& words, std::size_t i, std::string_view name) {
-  while (i-- > 0) {
-    if (words[i].text == "else" || words[i].text == "elif") {
-      return true;
-    }
-    if (flag_name(words[i].text) == name || words[i].text == "fi") {
-      return false;
-    }
-  }
-  return false;
-}
-
-} // namespace
-
 void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWord>& words, std::size_t i) {
   ShellWord value = words[i];
   const std::size_t equals = value.text.find('=');
@@ -493,11 +526,12 @@ void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWor
       value.text += " " + words[more].text;
     }
   }
-  MegatronSetting setting{std::string(flag.name), std::move(value), "--" + std::string(flag.name)};
+  MegatronSetting setting{std::string(flag.name), std::move(value), "--" + flag_name(words[i].text)};
   const auto [known, is_first] = values_.emplace(flag.name, setting);
-  const bool same = in_other_branch(words, i, flag.name) && known->second.value.text == setting.value.text;
-  if (!is_first && flag.valued && !same) { // a switch is on, however often it is given
-    throw InputError(words[i].where, "'--" + std::string(flag.name) + "' is given twice; allowed: once");
+  if (!is_first && known->second.value.text != setting.value.text && flag.valued) { // a switch is on, however often
+    throw InputError(words[i].where, "'--" + std::string(flag.name) + "' is given twice, " +
+                                         excerpt(known->second.value.text) + " and " + excerpt(setting.value.text) +
+                                         "; allowed: one value");
   }
 }
 
@@ -526,7 +560,7 @@ Reference reference_in(const std::string& text) {
 
 // A reference becomes the variable's value, whose own reference is followed too, and an expression its value; what the
 // file does not set, or sets by itself, is as the reference says otherwise.
-void MegatronArguments::resolve(ShellWord& value, std::set<std::string> followed, bool* assumed) const {
+void MegatronArguments::resolve(ShellWord& value, std::set<std::string> followed, bool* assumed, bool outside) const {
   while (value.text.starts_with('$')) {
     if (begins_arithmetic(value.text)) {
       return compute(value, followed, assumed);
@@ -539,6 +573,9 @@ void MegatronArguments::resolve(ShellWord& value, std::set<std::string> followed
       if (assumed != nullptr) {
         *assumed = true;
       }
+    } else if (found == variables_.end() && outside) {
+      *assumed = true; // it comes from the environment
+      value.text = "1";
     } else if (found == variables_.end()) {
       throw InputError(value.where, "the variable '" + excerpt(value.text) + "' is not set in this file; " +
                                         "allowed: a value, or NAME=value before it");

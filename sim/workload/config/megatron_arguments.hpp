@@ -39,6 +39,9 @@ const MegatronFlag* find_megatron_flag(std::string_view name);
 /// The names of all flags.
 std::vector<std::string> megatron_flags();
 
+/// How a file calls what it does not give: "--num-layers", as a script, or "num_layers".
+enum class MegatronNames { arguments, fields };
+
 /// The flags of a file that concern a plan or a training, with variables replaced by their values. Names come without
 /// leading dashes.
 class MegatronArguments {
@@ -47,7 +50,8 @@ public:
   /// two.
   MegatronArguments(const std::string& text, const std::string& file);
   /// Of another tool, on so many ranks (0: it does not say). InputError for a setting that is given twice.
-  MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole);
+  MegatronArguments(const std::vector<MegatronSetting>& settings, int world, Where whole,
+                    MegatronNames names = MegatronNames::arguments);
 
   bool has(std::string_view name) const { return values_.count(std::string(name)) != 0; }
   /// Place of the value; the beginning of the file if the flag is not given.
@@ -71,12 +75,15 @@ public:
 private:
   void remember_variable(const ShellWord& word);
   void add(const MegatronFlag& flag, const std::vector<ShellWord>& words, std::size_t i);
-  // `assumed` becomes true where a default stands for what the environment may say.
-  void resolve(ShellWord& value, std::set<std::string> followed = {}, bool* assumed = nullptr) const;
+  // `assumed` becomes true where a default stands for what the environment may say, or, if `outside`, where the file
+  // sets no such variable.
+  void resolve(ShellWord& value, std::set<std::string> followed = {}, bool* assumed = nullptr,
+               bool outside = false) const;
   void compute(ShellWord& value, const std::set<std::string>& followed, bool* assumed) const;
 
   Where whole_;
   int world_ = 0;
+  MegatronNames names_ = MegatronNames::arguments;
   std::map<std::string, MegatronSetting> values_;
   std::map<std::string, ShellWord> variables_;
   struct Number {

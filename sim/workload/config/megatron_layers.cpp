@@ -192,8 +192,11 @@ bool places_unevenly(const MegatronArguments& arguments) {
 }
 
 MegatronRecompute read_megatron_recompute(const MegatronArguments& arguments) {
-  const std::string granularity = arguments.text("recompute-granularity");
+  std::string granularity = arguments.text("recompute-granularity");
   const std::string method = arguments.text("recompute-method");
+  const bool before = arguments.has("checkpoint-activations") ||
+                      arguments.written("recompute-method").starts_with("--activations-"); // of which it was all
+  granularity = granularity.empty() && before ? "full" : granularity;
   if (!granularity.empty() && granularity != "full" && granularity != "selective") {
     throw InputError(arguments.where("recompute-granularity"),
                      unknown_name("granularity", granularity, {"full", "selective"}));
@@ -202,10 +205,11 @@ MegatronRecompute read_megatron_recompute(const MegatronArguments& arguments) {
     throw InputError(arguments.where("recompute-method"), unknown_name("method", method, {"uniform", "block"}));
   }
   MegatronRecompute asked;
-  asked.layers = arguments.integer("recompute-num-layers", 1, kMostDegree, 1);
-  asked.full = granularity == "full";
-  asked.selective = granularity == "selective" || (!asked.full && arguments.has("recompute-activations"));
-  asked.first_ones = asked.full && method == "block";
+  const bool by_block = granularity == "full" && method == "block"; // of which 0 layers are none
+  asked.layers = arguments.integer("recompute-num-layers", by_block ? 0 : 1, kMostDegree, 1);
+  asked.full = granularity == "full" && asked.layers > 0;
+  asked.selective = granularity == "selective" || (granularity != "full" && arguments.has("recompute-activations"));
+  asked.first_ones = asked.full && by_block;
   asked.modules =
       arguments.has("recompute-modules") ? arguments.words("recompute-modules") : std::vector<std::string>{"core_attn"};
   if (asked.first_ones && !arguments.has("recompute-num-layers")) {

@@ -16,13 +16,11 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 162> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 159> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                               "cpu-offloading-num-layers",
                                                               "fine-grained-activation-offloading",
                                                               "distribute-saved-activations",
                                                               "fp4-param-gather",
-                                                              "moe-pad-expert-input-to-capacity",
-                                                              "moe-expert-capacity-factor",
                                                               "use-precision-aware-optimizer",
                                                               "rampup-batch-size",
                                                               "overlap-param-gather-with-optimizer-step",
@@ -42,7 +40,6 @@ constexpr std::array<std::string_view, 162> kUnheededFlags = {"overlap-p2p-commu
                                                               "moe-use-legacy-grouped-gemm",
                                                               "reuse-grad-buf-for-mxfp8-param-ag",
                                                               "batch-invariant-mode",
-                                                              "checkpoint-activations",
                                                               "ddp-reduce-scatter-with-fp32-accumulation",
                                                               "ddp-param-name-patterns-for-fp32-local-accumulation",
                                                               "delay-param-gather",
@@ -289,6 +286,17 @@ private:
     }
   }
 
+  // Rows that an expert takes at most, to those of an equal share; below 0 is none, as there.
+  void read_expert_capacity() {
+    const char* factor = "moe-expert-capacity-factor";
+    const char* pad = "moe-pad-expert-input-to-capacity";
+    if (const double given = given_.number(factor, -1); given > 0) {
+      draft_.expert_capacity(given_.written(factor), given, given_.has(pad), given_.where(factor));
+    } else if (given_.has(pad)) {
+      draft_.leave(given_.written(pad) + " (which Megatron-LM does only with " + given_.written(factor) + ")");
+    }
+  }
+
   void read_tensor_overlap() {
     if (tensor_ > 1 && given_.has("sequence-parallel")) {
       draft_.set("pipelined_exchange", "true", given_.where("tp-comm-overlap"));
@@ -331,12 +339,11 @@ private:
     pipeline_ = degree("pipeline-model-parallel-size", "pipeline");
     const int context = context_ = degree("context-parallel-size", "context");
     const int expert = degree("expert-model-parallel-size", "expert");
-    draft_.degree("expert_tensor",
-                  given_.integer("expert-tensor-parallel-size", 1, kMostConfigDegree, expert > 1 ? tensor_ : 1),
-                  given_.where("expert-tensor-parallel-size"));
+    read_expert_tensor(expert);
     if (expert > 1 || has_experts()) {
       read_dispatcher();
     }
+    read_expert_capacity();
     if (context > 1) {
       read_context_rule();
     }
@@ -364,6 +371,19 @@ private:
     if (world > 0 && world != draft_.context().devices) {
       draft_.leave(std::to_string(world) + " ranks (the platform has " + std::to_string(draft_.context().devices) +
                    " devices)");
+    }
+  }
+
+  // As many as a tensor group unless told otherwise. Without ranks that share experts that group shares each.
+  void read_expert_tensor(int expert) {
+    const char* flag = "expert-tensor-parallel-size";
+    const int of_each = given_.integer(flag, 1, kMostConfigDegree, tensor_);
+    if (expert > 1) {
+      draft_.degree("expert_tensor", of_each, given_.where(flag));
+    } else if (of_each != tensor_ && has_experts()) {
+      draft_.leave(given_.written(flag) + " " + std::to_string(of_each) + " beside " +
+                   given_.written("tensor-model-parallel-size") + " " + std::to_string(tensor_) +
+                   " (here as many ranks share an expert where no ranks have experts of their own)");
     }
   }
 
@@ -693,8 +713,7 @@ std::string megatron_line(const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (is_in(kUnheededFlags)) {
-    const bool capacity = name == "moe-expert-capacity-factor" || name == "moe-pad-expert-input-to-capacity";
-    return "--" + name + (capacity ? " (the model's dispatch says it: capacity, padded)" : "");
+    return "--" + name;
   }
   const bool is_known = is_megatron_name_without_effect(name) || is_in(kDimensionFlags);
   return is_known ? "" : "--" + excerpt(name) + std::string(kNotKnown);

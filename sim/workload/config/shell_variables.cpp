@@ -102,6 +102,10 @@ private:
       take_default();
       return;
     }
+    if (word == "unset") {
+      forget(line.text.substr(word.size()));
+      return;
+    }
     at_ = line.text.size() - without_export(line.text).size();
     if (!take_assignments()) {
       leave("line " + std::to_string(line.number) + ": " + excerpt(line.text));
@@ -115,6 +119,20 @@ private:
   void leave(std::string what) {
     if (left_.insert(what).second) {
       made_.not_understood.push_back(std::move(what));
+    }
+  }
+
+  // unset A B: as if nothing had set them.
+  void forget(std::string_view names) {
+    while (true) {
+      names.remove_prefix(std::min(names.find_first_not_of(" \t;"), names.size()));
+      const std::string name(name_at(names));
+      if (name.empty()) {
+        return;
+      }
+      made_.values.erase(name);
+      made_.not_told.erase(name);
+      names.remove_prefix(name.size());
     }
   }
 

@@ -25,10 +25,11 @@ struct ShellVariables {
   std::map<std::string, ShellVariable> not_told{}; ///< the variables among these, with what the file sets them to
 };
 
-/// Reads `export A=B C=D`, `A=B` and `: "${A:=B}"`, quotes, comments, and references `$A`, `${A}`, `${A:-B}` to earlier
-/// variables. Nothing is executed: what stands in a condition or a loop is not understood. InputError for a quotation
-/// or a brace without its end, and for a reference that leads to itself or to a line below. `outside`: variables that
-/// come from outside the file, which a line of it may set anew; they are not among those that are returned.
+/// Reads `export A=B C=D`, `A=B`, `unset A` and `: "${A:=B}"`, quotes, comments, and references `$A`, `${A}`, `${A:-B}`
+/// to earlier variables. Nothing is executed: what stands in a condition or a loop is not understood. InputError for a
+/// quotation or a brace without its end, and for a reference that leads to itself or to a line below. `outside`:
+/// variables that come from outside the file, which a line of it may set anew; they are not among those that are
+/// returned.
 ShellVariables read_shell_variables(std::string_view text, const std::string& file,
                                     std::map<std::string, std::string> outside = {});
 

@@ -133,6 +133,16 @@ void TrainingDraft::other_optimizer(const std::string& key, const std::string& n
   leave(key + " " + excerpt(name) + " (here it is Adam: two states of a parameter, and the time of its step)");
 }
 
+void TrainingDraft::expert_capacity(const std::string& key, double factor, bool padded, const Where& where) {
+  const std::vector<Operator>& operators = context_.model.operators;
+  if (std::none_of(operators.begin(), operators.end(), [](const Operator& op) { return op.routing.has_value(); })) {
+    constexpr int kDigits = 6;
+    leave(key + " " + to_digits(factor, kDigits) + " ('" + context_.model.name + "' has no experts)");
+    return;
+  }
+  made_.experts = ExpertCapacity{factor, padded, where};
+}
+
 bool TrainingDraft::share_experts(const std::string& key, int degree, long long ranks, const Where& where) {
   const std::vector<Operator>& operators = context_.model.operators;
   if (std::none_of(operators.begin(), operators.end(), [](const Operator& op) { return op.routing.has_value(); })) {
@@ -229,14 +239,28 @@ const yaml::Node* ConfigLeaves::find(std::string_view section, std::string_view 
   return found->value;
 }
 
+namespace {
+
+// "32_000" is 32000, as Python's YAML reads it.
+yaml::Node without_underscores(yaml::Node node) {
+  const bool numeric = node.kind == yaml::Node::Kind::scalar && !node.text.empty() &&
+                       node.text.find_first_not_of("0123456789_.") == std::string::npos && node.text.front() != '_';
+  if (numeric) {
+    std::erase(node.text, '_');
+  }
+  return node;
+}
+
+} // namespace
+
 int ConfigLeaves::integer(std::string_view section, std::string_view name, int low, int high, int otherwise) {
   const yaml::Node* found = find(section, name);
-  return found != nullptr ? yaml::integer(*found, name, low, high) : otherwise;
+  return found != nullptr ? yaml::integer(without_underscores(*found), name, low, high) : otherwise;
 }
 
 double ConfigLeaves::number(std::string_view section, std::string_view name, double otherwise) {
   const yaml::Node* found = find(section, name);
-  return found != nullptr ? yaml::number(*found, name, yaml::kNotNegative) : otherwise;
+  return found != nullptr ? yaml::number(without_underscores(*found), name, yaml::kNotNegative) : otherwise;
 }
 
 bool ConfigLeaves::boolean(std::string_view section, std::string_view name, bool otherwise) {

@@ -64,6 +64,8 @@ public:
   /// An optimiser that is not counted: Adam is, and a line says so. InputError where the name misspells a known one.
   void other_optimizer(const std::string& key, const std::string& name, const std::vector<std::string>& known,
                        const Where& where);
+  /// Every mixture's experts take so many rows at most, to those of an equal share; a line where the model has none.
+  void expert_capacity(const std::string& key, double factor, bool padded, const Where& where);
   /// The recipe of the file's framework.
   void framework(std::string_view name) { made_.framework = std::string(name); }
   /// Sets `training.parallel.expert`, of ranks of which each has experts of its own, or a line where the model has

@@ -5,6 +5,7 @@
 
 #include "sim/base/units.hpp"
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/plan_in_config.hpp"
 #include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
@@ -17,6 +18,9 @@ public:
   std::string text() {
     if (const double tokens = tokens_of(what_.model); tokens > 0) {
       value("seq-length", std::to_string(std::lround(tokens)));
+    }
+    if (what_.mesh.order == RankOrder::tensor_pipeline_data) {
+      flag("use-tp-pp-dp-mapping");
     }
     write_precision();
     write_sharing();
@@ -122,11 +126,9 @@ private:
       value("recompute-num-layers", std::to_string(layers));
     };
     if (what_.recompute == Recompute::full || (what_.recompute == Recompute::selective && choice.blocks > 0)) {
-      const std::string& stage = what_.layers.stages.front();
-      const auto of_stage = static_cast<int>(std::count(stage.begin(), stage.end(), 't'));
       full(choice.first > 0 ? "block" : "uniform", std::max(1, choice.first > 0    ? choice.first
                                                                : choice.blocks > 0 ? choice.blocks
-                                                                                   : of_stage));
+                                                                                   : layers_of_stage(what_)));
     } else if (what_.recompute == Recompute::selective && choice.operators.empty() &&
                (choice.kinds.empty() || choice.kinds == std::vector{KernelKind::attention})) {
       std::string modules = choice.kinds.empty() ? "" : " core_attn";
@@ -172,10 +174,17 @@ private:
     } else if (mixes) {
       value("moe-token-dispatcher-type", std::string(row_of(training_.dispatcher.kind).name));
     }
+    if (const std::optional<ExpertCapacity> experts = expert_capacity(what_.model)) {
+      constexpr int kDigits = 9;
+      value("moe-expert-capacity-factor", to_digits(experts->factor, kDigits));
+      if (experts->padded) {
+        flag("moe-pad-expert-input-to-capacity");
+      }
+    }
     if (training_.deferred_head && what_.mesh.pipeline > 1) {
       flag("defer-embedding-wgrad-compute");
     }
-    const bool interleaved = static_cast<int>(what_.layers.stages.size()) > what_.mesh.pipeline;
+    const bool interleaved = chunks(what_) > 1;
     if (interleaved &&
         (training_.blocking_sends == BlockingSends::unsplit || training_.blocking_sends == BlockingSends::always)) {
       flag("no-overlap-p2p-communication");

@@ -7,6 +7,7 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/plan_in_config.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,6 +17,7 @@ struct BridgeField {
 };
 // Arguments that are not fields of `model` by the same name.
 constexpr std::array kBridgeFields = {
+    BridgeField{"use-tp-pp-dp-mapping", "dist", "use_tp_pp_dp_mapping"},
     BridgeField{"bf16", "mixed_precision", "bf16"},
     BridgeField{"fp16", "mixed_precision", "fp16"},
     BridgeField{"grad-reduce-in-bf16", "mixed_precision", "grad_reduce_in_fp32", "false"},
@@ -130,7 +132,7 @@ WrittenConfig write_megatron_bridge(const ConfigToWrite& what) {
   if (mesh.sequence) {
     sections.add("model", "sequence_parallel", "true");
   }
-  sections.add("train", "micro_batch_size", what.training.global_batch / (what.micro_batches * mesh.data));
+  sections.add("train", "micro_batch_size", samples_at_a_time(what));
   sections.add("train", "global_batch_size", what.training.global_batch);
   std::istringstream arguments(write_megatron_training(what));
   for (std::string line; std::getline(arguments, line);) {

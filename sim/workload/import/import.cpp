@@ -81,6 +81,10 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
     throw InputError({file, 0, 0}, "adapters are asked for, but files of the format '" + std::string(format.name) +
                                        "' do not say which weights a layer has; allowed: no 'lora'");
   }
+  if (options.experts && !format.has_layers) {
+    throw InputError(options.experts->where, "files of the format '" + std::string(format.name) +
+                                                 "' do not say what experts do; allowed: no 'expert_capacity'");
+  }
   return format.read(bytes, file, options);
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "sim/base/format/yaml.hpp"
+#include "sim/workload/expert_capacity.hpp"
 #include "sim/workload/model_graph.hpp"
 
 namespace stagecraft {
@@ -31,6 +32,8 @@ struct ImportOptions {
   /// The products that get one, by their names in a block; empty: all.
   std::vector<std::string> lora_layers;
   Where lora_where; ///< where these names stand, for errors
+  /// Of every mixture, in place of what the file says; in formats that give layers.
+  std::optional<ExpertCapacity> experts;
 };
 
 /// Our own YAML: docs/formats/workload.md.
@@ -61,7 +64,7 @@ struct ModelFormat {
   std::array<std::string_view, 2> keys = {}; ///< JSON only: top-level keys, any of which only this format has
   bool has_edge_costs = false;               ///< uses ImportOptions::cost_scale; other formats refuse it
   bool has_sequence = false;                 ///< uses ImportOptions::sequence; other formats refuse it
-  bool has_layers = false;                   ///< uses ImportOptions::lora; other formats refuse it
+  bool has_layers = false;                   ///< uses ImportOptions::lora and experts; other formats refuse them
 };
 std::span<const ModelFormat> model_formats();
 

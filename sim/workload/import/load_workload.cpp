@@ -42,7 +42,7 @@ public:
   /// Adapters stand beside products in numbered blocks, all else is frozen, where `options` ask for them.
   WorkloadReader(yaml::Map& document, const ImportOptions& options)
       : placed_(expand(document)), input_where_(document.where()), lora_(options.lora.value_or(0)),
-        lora_layers_(options.lora_layers), lora_where_(options.lora_where) {
+        lora_layers_(options.lora_layers), lora_where_(options.lora_where), experts_(options.experts) {
     if (const yaml::Node* node = document.find("input")) {
       yaml::Map input(*node, "input");
       input_ = read_shape(input.node("shape"), "shape");
@@ -72,6 +72,7 @@ public:
     }
     fill_defaults();
     check_adapters();
+    check_experts();
     const double input_elements = input_.empty() ? 0 : elements_of(input_);
     ModelGraph graph = make_graph(name, make_operators(std::move(layers_), input_elements), std::move(edges),
                                   std::move(profiles_), input_where_);
@@ -268,6 +269,7 @@ private:
       shaped.inputs.push_back(shape_of(layer.inputs[i], placed.inputs[i]));
     }
     kind.read(map, shaped);
+    limit_experts(layer, shaped);
     shaped.output = kind.shape(shaped);
     check_size(shaped.output, map.where());
     layer.op.kind = kind.kernel;
@@ -292,6 +294,29 @@ private:
     const std::string in_block = name.substr(name.rfind('.') + 1);
     adaptable_.insert(in_block);
     return lora_layers_.empty() || std::find(lora_layers_.begin(), lora_layers_.end(), in_block) != lora_layers_.end();
+  }
+
+  // The capacity that was asked for in place of the file's.
+  void limit_experts(const CostedLayer& layer, Layer& shaped) {
+    if (!experts_ || layer.op.type != "dispatch" || layer.inputs[1] == kModelInput) {
+      return;
+    }
+    const std::optional<Routing>& router = layers_[static_cast<size_t>(layer.inputs[1])].cost.routing;
+    if (!router) {
+      return; // dispatch_shape() says what is wrong
+    }
+    shaped.experts = router->experts;
+    shaped.capacity = experts_->factor;
+    shaped.rows = 0;
+    shaped.padded = experts_->padded && experts_->factor > 0;
+    limits_experts_ = true;
+  }
+
+  void check_experts() const {
+    if (experts_ && !limits_experts_) {
+      throw InputError(experts_->where, "the model has no mixture of experts that could have a capacity; allowed: a "
+                                        "model that has one, or no 'expert_capacity'");
+    }
   }
 
   void check_adapters() const {
@@ -417,6 +442,8 @@ private:
   int lora_ = 0;
   std::vector<std::string> lora_layers_;
   Where lora_where_;
+  std::optional<ExpertCapacity> experts_;
+  bool limits_experts_ = false;     ///< a mixture read so far has the capacity
   std::set<std::string> adaptable_; ///< names in their blocks of products that could have an adapter
   bool by_type_ = false;            ///< layers give their times by the type's name
   std::map<std::string, int> index_;
