@@ -182,8 +182,9 @@ TEST_CASE("what of MaxText changes a time or a size and is not modelled is a lin
 
 // A file that names its model says nothing of it by the sizes that base.yml has for another one.
 TEST_CASE("sizes of MaxText's that are another model's are told with their place", "[config][maxtext]") {
-  const std::string sizes = "per_device_batch_size: 1\nremat_policy: full\nbase_emb_dim: 2048\nnum_experts: 1\n"
-                            "base_num_decoder_layers: 12\nvocab_size: 50_257\nshared_experts: 0\nbase_moe_mlp_dim: -1\n";
+  const std::string sizes =
+      "per_device_batch_size: 1\nremat_policy: full\nbase_emb_dim: 2048\nnum_experts: 1\n"
+      "base_num_decoder_layers: 12\nvocab_size: 50_257\nshared_experts: 0\nbase_moe_mlp_dim: -1\n";
   const ImportedTraining read = read_text(sizes, "m.yml");
   CHECK(read.conflicts == std::vector<std::string>{"m.yml:3:15: base_emb_dim 2048, but gpt2 has 768"});
   CHECK(read.unheeded.empty());

@@ -456,11 +456,14 @@ TEST_CASE("full recompute of no layers of each stage is none", "[config]") {
 TEST_CASE("values of Megatron-Bridge's files that refer to the environment are what they are without it", "[config]") {
   const ImportedTraining read =
       read_text("{train: {micro_batch_size: '${MBS:2}', global_batch_size: 16}, "
-                "model: {tensor_model_parallel_size: '${PRIMUS_TP:4}', sequence_parallel: '${SP:true}'}}",
+                "model: {tensor_model_parallel_size: '${PRIMUS_TP:4}', sequence_parallel: 1}}",
                 "b.yaml");
   CHECK(value(read, "micro_batch_size") == "2");
   CHECK(value(read, "parallel.tensor") == "4");
   CHECK(value(read, "parallel.sequence") == "true");
+  CHECK(value(read, "precision") == "bf16"); // as its recipes have
+  CHECK(value(read_text("{train: {micro_batch_size: 2}, mixed_precision: {bf16: false}}", "b.yaml"), "precision") ==
+        "fp32");
   CHECK_THAT(refusal("{model: {tensor_model_parallel_size: 2}}", "b.yaml"), // by its own name
              Catch::Contains("'micro_batch_size' is missing"));
 }

@@ -72,6 +72,14 @@ TEST_CASE("MLPerf's batch that only a shell can tell is the study's, or refused"
         std::vector<std::string>{"no MINIBS (the batch is one micro-batch of each replica)"});
 }
 
+TEST_CASE("AMD's submissions to MLPerf call batch and ranks otherwise", "[config][mlperf]") {
+  const std::string text = "export NNODES=1 GPUS_PER_NODE=4 GBS=32 MBS=2 TP=2\nexport DGXSYSTEM=$(basename $0)\n";
+  const ImportedTraining read = read_text(text, "config_a.sh"); // on eight devices
+  CHECK(value(read, "global_batch") == "32");
+  CHECK(value(read, "micro_batch_size") == "2");
+  CHECK(read.unheeded == std::vector<std::string>{"4 ranks (the platform has 8 devices)"});
+}
+
 // conf/custom.yaml of llama31_405b and its like: pretraining shares states and overlaps unless told otherwise; that of
 // adapters, whose variables are short, does not.
 TEST_CASE("MLPerf's pretraining does by default what its conf/*.yaml say", "[config][mlperf]") {

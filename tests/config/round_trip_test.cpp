@@ -45,6 +45,7 @@ Case limited(const std::string& model) {
 const std::vector<Case> kCases = {
     with("parallel: {zero: 0}"),
     with("parallel: {zero: 1}"),
+    {"{global_batch: 64, micro_batches: 4, precision: fp32, optimizer: adam, parallel: {zero: 1}}"},
     with("parallel: {zero: 1, tensor: 2, sequence: true}"),
     with("parallel: {zero: 1, gather: before-use, tensor: 2, sequence: true, pipeline: 2}"),
     with("parallel: {zero: 1, tensor: 2, pipeline: 2, interleave: 3, sequence: true}", "interleaved"),

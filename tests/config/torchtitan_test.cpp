@@ -258,5 +258,31 @@ TEST_CASE("layers that a converter leaves alone are a line only where it is appl
             .unheeded == std::vector<std::string>{"float8.filter_fqns router.gate"});
 }
 
+// Degrees lay in [training] and [experimental] until March 2025, and float8 was no converter.
+TEST_CASE("TorchTitan's files of 2024 say the same as those of 2025", "[config][torchtitan]") {
+  const std::string before = "[training]\nbatch_size = 2\nseq_len = 1024\nwarmup_steps = 600\n"
+                             "data_parallel_replicate_degree = 2\ndata_parallel_shard_degree = -1\n"
+                             "tensor_parallel_degree = 2\nenable_loss_parallel = false\ncompile = true\n"
+                             "[experimental]\ncontext_parallel_degree = 1\npipeline_parallel_degree = 1\n"
+                             "enable_async_tensor_parallel = true\n[float8]\nenable_float8_linear = true\n"
+                             "enable_fsdp_float8_all_gather = true\n[activation_checkpoint]\nmode = \"full\"\n";
+  const ImportedTraining read = read_text(before, "t.toml");
+  CHECK(value(read, "parallel.tensor") == "2");
+  CHECK(value(read, "parallel.tensor_rule") == "torchtitan-whole-loss");
+  CHECK(value(read, "parallel.data") == "4");
+  CHECK(value(read, "parallel.shard") == "2");
+  CHECK(value(read, "parallel.quantized_weights") == "fp8");
+  CHECK(value(read, "pipelined_exchange") == "true");
+  CHECK(value(read, "fp8") == "tensorwise");
+  CHECK(read.unheeded.empty());
+  CHECK(value(read_text("[training]\nbatch_size = 2\ntensor_parallel_degree = 1\ndata_parallel_degree = "
+                        "-1\n[activation_checkpoint]\n"
+                        "mode = \"full\"\n",
+                        "t.toml"),
+              "parallel.zero") == "3");
+  CHECK_THAT(refusal("[training]\nbatch_size = 2\ntensor_parallel_degree = 3\n", "t.toml"),
+             Catch::StartsWith("t.toml:3:26: tensor_parallel_degree 3 does not divide"));
+}
+
 } // namespace
 } // namespace stagecraft::test

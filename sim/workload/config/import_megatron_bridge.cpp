@@ -104,6 +104,12 @@ private:
   void read_precision() {
     const yaml::Node* named = leaves_.find("", "mixed_precision");
     if (named == nullptr) {
+      const auto left = leaves_.left();
+      if (std::none_of(left.begin(), left.end(), [](const ConfigLeaf* leaf) {
+            return leaf->name == "bf16" || leaf->name == "fp16" || leaf->name == "params_dtype";
+          })) {
+        add("bf16", "", document_.where, "bf16"); // as its recipes set
+      }
       return;
     }
     const PrecisionName& row =
@@ -230,10 +236,10 @@ private:
 
   static bool is_true(const ConfigLeaf& leaf) {
     const std::string text = lower_case(without_reference(yaml::scalar(*leaf.value, leaf.name)));
-    if (text != "true" && text != "false") {
+    if (text != "true" && text != "false" && text != "1" && text != "0") {
       throw InputError(leaf.value->where, "'" + leaf.name + "' is '" + excerpt(text) + "'; allowed: true, false");
     }
-    return text == "true";
+    return text == "true" || text == "1";
   }
 
   const yaml::Node& document_;

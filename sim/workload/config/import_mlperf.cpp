@@ -70,7 +70,7 @@ constexpr std::array<std::string_view, 12> kPrefixesWithoutEffect = {"WALLTIME",
                                                                      "WARMUP_VAL", "TARGET_", "PROFILE", "TORCH_NCCL_"};
 
 // Beside those that are arguments of Megatron-LM by another name.
-constexpr std::array<std::string_view, 13> kOtherVariables = {
+constexpr std::array<std::string_view, 15> kOtherVariables = {
     "FP8",
     "FP4",
     "MCORE_CUDA_GRAPH",
@@ -84,6 +84,8 @@ constexpr std::array<std::string_view, 13> kOtherVariables = {
     "MINIBS",
     "DGXNNODES",
     "DGXNGPU",
+    "NNODES",
+    "GPUS_PER_NODE",
 };
 // On unless a file turns them off, as conf/*.yaml of those that call degrees TENSOR_MODEL_PARALLEL have them.
 constexpr std::array<std::string_view, 4> kOnByDefault = {"USE_DIST_OPTIMIZER", "OVERLAP_GRAD_REDUCE",
@@ -289,8 +291,11 @@ private:
     }
   }
 
+  // NVIDIA's names, or AMD's.
   int world() const {
-    return integer("DGXNNODES", 1, kMostMegatronRanks, 0) * std::min(1024, integer("DGXNGPU", 1, 1024, 8));
+    const bool of_amd = has("NNODES") && !has("DGXNNODES");
+    return integer(of_amd ? "NNODES" : "DGXNNODES", 1, kMostMegatronRanks, 0) *
+           std::min(1024, integer(of_amd ? "GPUS_PER_NODE" : "DGXNGPU", 1, 1024, 8));
   }
 
   // MINIBS samples of each replica, at the file's own number of ranks.
@@ -319,7 +324,7 @@ private:
     if (has_setting("global-batch-size") || context_.batch_given) {
       return;
     }
-    for (const char* name : {"GLOBAL_BATCH_SIZE", "MINIBS"}) {
+    for (const char* name : {"GLOBAL_BATCH_SIZE", "GBS", "MINIBS"}) {
       if (const auto found = set_.not_told.find(name); found != set_.not_told.end()) {
         throw InputError(found->second.where, "'" + std::string(name) + "' is '" + excerpt(found->second.text) +
                                                   "', which only a shell can tell; allowed: a number of samples, of "

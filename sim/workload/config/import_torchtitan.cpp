@@ -8,6 +8,7 @@
 #include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/workload/config/torchtitan_before.hpp"
 #include "sim/workload/config/training_draft.hpp"
 #include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/every_second_product.hpp"
@@ -51,8 +52,8 @@ std::vector<NoEffect> without_effect() {
        {"enable_profiling", "save_traces_folder", "profile_freq", "profiler_active", "profiler_warmup",
         "enable_memory_snapshot", "save_memory_snapshot_folder"}},
       {"metrics",
-       {"log_freq", "enable_tensorboard", "disable_color_printing", "save_tb_folder", "save_for_all_ranks",
-        "enable_wandb"}},
+       {"log_freq", "enable_color_printing", "enable_tensorboard", "disable_color_printing", "save_tb_folder",
+        "save_for_all_ranks", "enable_wandb"}},
       {"model", {"name", "flavor", "hf_assets_path", "tokenizer_path", "print_after_conversion"}},
       {"model_spec", {"name", "flavor"}},
       {"optimizer", {"lr", "beta1", "beta2", "eps", "weight_decay", "betas", "fused"}},
@@ -62,8 +63,9 @@ std::vector<NoEffect> without_effect() {
         "shuffle", "repeat", "streaming_shuffle_buffer_size", "num_prefetch_batches"}},
       {"tokenizer", {"path", "image_token", "video_token", "vision_start_token", "vision_end_token", "pad_token"}},
       {"training",
-       {"dataset", "dataset_path", "steps", "gc_freq", "seed", "name", "hf_assets_path", "flavor", "dump_folder",
-        "description", "module", "tokenizer_path", "disable_cuda_graphs", "debug_moe_force_load_balance"}},
+       {"dataset", "dataset_path", "steps", "warmup_steps", "gc_freq", "seed", "name", "hf_assets_path", "flavor",
+        "dump_folder", "description", "module", "tokenizer_path", "disable_cuda_graphs",
+        "debug_moe_force_load_balance"}},
       {"parallelism", {"save_parallelism_file", "spmd_backend", "context_parallel_ptrr_mask_key"}},
       {"activation_checkpoint",
        {"preserve_rng_state", "determinism_check", "debug", "visualize_memory_budget_pareto", "memory_budget",
@@ -74,6 +76,7 @@ std::vector<NoEffect> without_effect() {
         "enable_ft_dataloader_checkpoints",
         "folder",
         "interval",
+        "interval_type",
         "initial_load_path",
         "initial_load_model_only",
         "initial_load_model_weights_only",
@@ -703,7 +706,8 @@ private:
 } // namespace
 
 ImportedTraining import_torchtitan(const ConfigSource& source, const ConfigContext& context) {
-  return TorchTitan(source.document(), context).read();
+  const yaml::Node document = with_sections_of_today(source.document());
+  return TorchTitan(document, context).read();
 }
 
 } // namespace stagecraft

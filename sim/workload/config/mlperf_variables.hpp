@@ -1,6 +1,6 @@
 // Which variables of MLPerf's config_*.sh are arguments of Megatron-LM, as NVIDIA's submissions have them: conf/*.yaml
 // of llama31_405b, llama31_8b, gpt_oss_20b and deepseekv3_671b (training_results v5.0 to v6.0), and of gpt3 and
-// llama2_70b_lora (v4.0).
+// llama2_70b_lora (v4.0); GBS is AMD's.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -33,6 +33,7 @@ inline constexpr std::array kMlPerfVariables = {
     MlPerfVariable{"MICRO_BATCH_SIZE", "micro-batch-size"},
     MlPerfVariable{"MBS", "micro-batch-size"},
     MlPerfVariable{"GLOBAL_BATCH_SIZE", "global-batch-size"},
+    MlPerfVariable{"GBS", "global-batch-size"},
     MlPerfVariable{"SEQ_LENGTH", "seq-length"},
     MlPerfVariable{"ENCODER_SEQ_LENGTH", "seq-length"},
     MlPerfVariable{"MAX_SEQLEN", "seq-length"},

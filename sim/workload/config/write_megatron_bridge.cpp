@@ -134,6 +134,9 @@ WrittenConfig write_megatron_bridge(const ConfigToWrite& what) {
   }
   sections.add("train", "micro_batch_size", samples_at_a_time(what));
   sections.add("train", "global_batch_size", what.training.global_batch);
+  if (what.training.precision == Precision::fp32) {
+    sections.add("mixed_precision", "bf16", "false"); // which its recipes set
+  }
   std::istringstream arguments(write_megatron_training(what));
   for (std::string line; std::getline(arguments, line);) {
     sections.add_argument(line);

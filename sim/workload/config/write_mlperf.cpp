@@ -1,8 +1,11 @@
 // Our plans as MLPerf's config_*.sh: Megatron-LM's arguments as variables of NVIDIA's launchers.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <span>
 #include <sstream>
+#include <tuple>
 
 #include "sim/workload/config/megatron_training.hpp"
 #include "sim/workload/config/mlperf_variables.hpp"
