@@ -7,6 +7,7 @@
 
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/critical_path.hpp"
+#include "sim/timeline/last_transfers.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
@@ -21,7 +22,7 @@ public:
         iteration_(measure(request.graph, request.timeline, request.platform).iteration) {}
 
   Explanation run() {
-    Explanation result{.iteration = iteration_};
+    Explanation result{.iteration = iteration_, .slowest = request_.slowest};
     result.communication = communication_of(request_.graph, request_.timeline);
     result.shares = shares(result.communication);
     result.path = path();
@@ -69,17 +70,20 @@ private:
     std::vector<double> seconds(kTaskNames.size(), 0.0);
     double exchanging = 0, handing_over = 0;
     const auto tasks = static_cast<std::size_t>(rig_.graph.tasks());
-    for (std::size_t device = 0; device < rig_.graph.devices.size(); ++device) {
-      // What exchanges slow down takes its time alone here; the rest is theirs.
-      const bool slowed = rig_.platform.type_of(rig_.graph.devices[device]).beside_exchange != BesideExchange{};
-      for (int i = std::max(0, timeline.iterations - timeline.window); i < timeline.iterations; ++i) {
+    for (int i = std::max(0, timeline.iterations - timeline.window); i < timeline.iterations; ++i) {
+      const std::size_t base = static_cast<std::size_t>(i) * tasks;
+      const double* start = timeline.start.data() + base;
+      const double* finish = timeline.finish.data() + base;
+      const LastTransfers last(rig_.graph, timeline, base);
+      for (std::size_t device = 0; device < rig_.graph.devices.size(); ++device) {
+        // What exchanges slow down takes its time alone here; the rest is theirs.
+        const bool slowed = rig_.platform.type_of(rig_.graph.devices[device]).beside_exchange != BesideExchange{};
         double free = 0;
         for (const TaskId task : rig_.graph.program_of(device)) {
           const Work& work = rig_.graph.works[rig_.graph.work[task]];
-          const double start = timeline.start[i * tasks + task];
-          exchanging += work.goes_on ? start - free : 0;
-          free = timeline.finish[i * tasks + task];
-          const double lasts = slowed ? work.seconds.value : free - start;
+          exchanging += work.goes_on ? exchanged_part(rig_.graph, last, start, finish, free, task) : 0;
+          free = finish[task];
+          const double lasts = slowed ? work.seconds.value : free - start[task];
           seconds[static_cast<std::size_t>(work.kind)] += lasts * (1 - work.exchanging - work.handing_over);
           handing_over += lasts * work.handing_over;
           exchanging += lasts * work.exchanging;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/analysis/communication.hpp"
+#include "sim/platform/slowest_device.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/replay/what_if/sensitivities.hpp"
 
@@ -20,6 +21,7 @@ struct ExplainRequest {
   /// The same graph folded, on which faster parts of many are replayed in place of `graph`, and single ones are not
   /// looked at; null: there is none, or the whole is small.
   const TaskGraph* folded = nullptr;
+  std::vector<SlowestDevice> slowest{}; ///< of each type, where the times of computations are those of slowest devices
 };
 
 /// A piece of the iteration time.
@@ -54,6 +56,7 @@ struct Explanation {
   std::vector<PathShare> path;            ///< longest first; adds up to the iteration
   std::vector<Sensitivity> sensitivities; ///< the most helpful first
   std::vector<NextBottleneck> next;       ///< with the most helpful part faster, then the next one too
+  std::vector<SlowestDevice> slowest;     ///< of each type, where all wait for it
 };
 
 /// Replays the graph some dozens of times, with plan and order unchanged. Deterministic.

@@ -134,6 +134,10 @@ std::vector<std::string> summary_of(const Explanation& explanation) {
     where += part < -kToldPart ? "; less " + percent(-part, 0) + " as " + share.cause + " hide behind that" : "";
   }
   std::vector<std::string> sentences = {where + "."};
+  for (const SlowestDevice& slowest : explanation.slowest) {
+    sentences.push_back("All wait for the slowest of " + std::to_string(slowest.devices) + " " + slowest.type +
+                        ", whose products take " + percent(slowest.longer - 1, 1) + " longer than the mean device's.");
+  }
   if (explanation.next.empty()) {
     sentences.emplace_back("No single part that is faster makes the run shorter.");
     return sentences;

@@ -60,4 +60,18 @@ std::optional<double> spearman(const std::vector<double>& a, const std::vector<d
   return xx > 0 && yy > 0 ? std::optional(xy / std::sqrt(xx * yy)) : std::nullopt;
 }
 
+// A mean is the integral of what lies above x over positive x, less that of what lies below over negative ones; the
+// largest lies below x where all do.
+double expected_largest(int count) {
+  constexpr double kEnd = 9, kStep = 1e-3; // beyond lies less than 1e-18
+  constexpr int kSteps = static_cast<int>(kEnd / kStep);
+  const auto all_below = [&](double x) { return std::pow(0.5 * std::erfc(-x / std::sqrt(2.0)), count); };
+  double mean = 0;
+  for (int i = 0; i < kSteps; ++i) {
+    const double x = (i + 0.5) * kStep;
+    mean += kStep * (1 - all_below(x) - all_below(-x));
+  }
+  return mean;
+}
+
 } // namespace stagecraft

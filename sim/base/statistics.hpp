@@ -1,4 +1,4 @@
-// Statistics of samples: quantiles and rank correlation.
+// Statistics of samples: quantiles, rank correlation, the largest of many.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,6 +13,9 @@ double quantile(std::vector<double> values, double q);
 /// Spearman's rank correlation, equal values sharing the mean of their ranks. Nothing for fewer than three pairs or
 /// where one side does not vary.
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
+
+/// The mean of the largest of `count` draws, 1 or more, of a standard normal distribution.
+double expected_largest(int count);
 
 /// Standard deviation divided by the median, for a normal distribution with these quartiles.
 inline double relative_spread(double q1, double median, double q3) {

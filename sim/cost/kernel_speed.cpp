@@ -11,8 +11,9 @@ namespace {
 
 class AtKernelSpeed : public CostModel {
 public:
-  AtKernelSpeed(std::unique_ptr<CostModel> cost, const ModelGraph& model, KernelSpeed speed)
-      : cost_(std::move(cost)), model_(model), speed_(std::move(speed)) {
+  AtKernelSpeed(std::unique_ptr<CostModel> cost, const ModelGraph& model, KernelSpeed speed,
+                std::vector<SlowestDevice> slowest)
+      : cost_(std::move(cost)), model_(model), speed_(std::move(speed)), slowest_(std::move(slowest)) {
     for (const Operator& op : model_.operators) {
       speeds_.push_back({speed_of(op, op.forward), speed_of(op, op.backward_input), speed_of(op, op.backward_weight),
                          values_of_rows(op)});
@@ -21,12 +22,12 @@ public:
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
-    return slowed(op, cost_->time(op, type, samples, precision), precision, casts_of(op, type, samples, {}));
+    return slowed(op, cost_->time(op, type, samples, precision), type, precision, casts_of(op, type, samples, {}));
   }
 
   std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
                                             const Shard& shard) const override {
-    return slowed(op, cost_->time_of_shard(op, type, samples, precision, shard), precision,
+    return slowed(op, cost_->time_of_shard(op, type, samples, precision, shard), type, precision,
                   casts_of(op, type, samples, shard));
   }
 
@@ -39,9 +40,9 @@ public:
       return least;
     }
     const Speeds& speeds = speeds_[static_cast<std::size_t>(op)];
-    const double rows = speed_of_rows(speeds, precision);
-    const auto highest = [&](const Pass& pass, double speed) {
-      return std::max(speed * rows, pass.casts > 0 ? speed_.other : 0.0);
+    const double rows = speed_of_rows(speeds, precision), longer = longer_on(type);
+    const auto highest = [&](const Pass& pass, const Speed& speed) {
+      return std::max(speed.value * rows / (speed.of_products ? longer : 1), pass.casts > 0 ? speed_.other : 0.0);
     };
     const Operator& what = operator_of(op);
     const double forward = highest(what.forward, speeds.forward);
@@ -64,17 +65,29 @@ public:
 private:
   const Operator& operator_of(OperatorId op) const { return model_.operators[static_cast<std::size_t>(op)]; }
 
+  struct Speed {
+    double value;
+    bool of_products; // clocks bound it, which differ between devices, and not memory
+  };
   // Of the passes of an operator, but for its rows.
   struct Speeds {
-    double forward, backward_input, backward_weight;
+    Speed forward, backward_input, backward_weight;
     std::int64_t row_values; // all rows of a product have a multiple of so many; 0: not a product
   };
 
   // Attention by separate kernels is bound by its matrix of scores, which each of them reads or writes.
-  double speed_of(const Operator& op, const Pass& pass) const {
+  Speed speed_of(const Operator& op, const Pass& pass) const {
     const bool separate = op.kind == KernelKind::attention && pass.calls.size() > 1;
+    const bool of_products = row_of(op.kind).matrix && !separate;
     const auto own = speed_.types.find(op.type);
-    return own != speed_.types.end() ? own->second : row_of(op.kind).matrix && !separate ? speed_.matrix : speed_.other;
+    return {own != speed_.types.end() ? own->second : of_products ? speed_.matrix : speed_.other, of_products};
+  }
+
+  // How many times as long products take on the slowest device of a type.
+  double longer_on(const DeviceType& type) const {
+    const auto found = std::find_if(slowest_.begin(), slowest_.end(),
+                                    [&](const SlowestDevice& slowest) { return slowest.type == type.name; });
+    return found == slowest_.end() ? 1 : found->longer;
   }
 
   // Rows of weights and of the activations on both sides have as many values as there are features: the two dimensions
@@ -107,14 +120,14 @@ private:
   }
 
   // Memory bounds casts, as all other kernels that do not multiply.
-  std::optional<OperatorTime> slowed(OperatorId op, std::optional<OperatorTime> time, Precision precision,
-                                     const OperatorTime& casts) const {
+  std::optional<OperatorTime> slowed(OperatorId op, std::optional<OperatorTime> time, const DeviceType& type,
+                                     Precision precision, const OperatorTime& casts) const {
     if (time) {
       const Speeds& speeds = speeds_[static_cast<std::size_t>(op)];
-      const double of_rows = speed_of_rows(speeds, precision);
-      const auto pass = [&](Seconds whole, Seconds counted, double speed) {
+      const double of_rows = speed_of_rows(speeds, precision), longer = longer_on(type);
+      const auto pass = [&](Seconds whole, Seconds counted, const Speed& speed) {
         const Seconds cast = std::min(whole, counted); // a profile may have none
-        return (whole - cast) / (speed * of_rows) + cast / speed_.other;
+        return (whole - cast) * (speed.of_products ? longer : 1) / (speed.value * of_rows) + cast / speed_.other;
       };
       time->forward = pass(time->forward, casts.forward, speeds.forward);
       time->backward_input = pass(time->backward_input, casts.backward_input, speeds.backward_input);
@@ -126,14 +139,17 @@ private:
   std::unique_ptr<CostModel> cost_;
   const ModelGraph& model_;
   KernelSpeed speed_;
+  std::vector<SlowestDevice> slowest_;
   std::vector<Speeds> speeds_; // [operator]
 };
 
 } // namespace
 
 std::unique_ptr<CostModel> at_kernel_speed(std::unique_ptr<CostModel> cost, const ModelGraph& model,
-                                           const KernelSpeed& speed) {
-  return speed == KernelSpeed{} ? std::move(cost) : std::make_unique<AtKernelSpeed>(std::move(cost), model, speed);
+                                           const KernelSpeed& speed, std::vector<SlowestDevice> slowest) {
+  return speed == KernelSpeed{} && slowest.empty()
+             ? std::move(cost)
+             : std::make_unique<AtKernelSpeed>(std::move(cost), model, speed, std::move(slowest));
 }
 
 } // namespace stagecraft

@@ -623,9 +623,10 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   map.find("sweep"); // load_sweep() reads it
   map.finish();
   check_kernel_types(study, map);
-  study.cost = with_gradient_sums(
-      at_kernel_speed(std::move(std::get<std::unique_ptr<CostModel>>(cost)), *study.model, study.training.kernel_speed),
-      *study.model, study.training);
+  study.cost = with_gradient_sums(at_kernel_speed(std::move(std::get<std::unique_ptr<CostModel>>(cost)), *study.model,
+                                                  study.training.kernel_speed,
+                                                  slowest_devices(study.platform, study.training.device_spread)),
+                                  *study.model, study.training);
   return study;
 }
 

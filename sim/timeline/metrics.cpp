@@ -6,66 +6,13 @@
 #include <span>
 #include <utility>
 
-#include "sim/base/format/end_of_equals.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/timeline/critical_path.hpp"
+#include "sim/timeline/last_transfers.hpp"
 #include "sim/timeline/memory.hpp"
 
 namespace stagecraft {
 namespace {
-
-// For each task of an iteration, the transfer or load among its inputs that finished last. A join, such as the end of
-// an all-reduce, passes on the one that it waited for.
-class LastTransfers {
-public:
-  LastTransfers(const TaskGraph& graph, const Timeline& timeline, std::size_t base)
-      : begin_(graph.successor_begin.data()), successors_(graph.successors.data()),
-        finish_(timeline.finish.data() + base), of_(graph.work.size(), -1), last_(of_.data()) {
-    const std::int32_t* const works = graph.work.data();
-    std::vector<TaskId> joining;
-    for (TaskId task = 0, tasks = graph.tasks(); task < tasks;) { // run by run of tasks of one work
-      const std::int32_t same = works[task];
-      const Work& work = graph.works[same];
-      const auto end = static_cast<TaskId>(end_of_equals(works + task, works + tasks) - works);
-      for (; !work.computes() && task < end; ++task) {
-        work.transfers() || work.loads() ? static_cast<void>(hand_on(task, task)) : joining.push_back(task);
-      }
-      task = end;
-    }
-    hand_on_over(joining);
-  }
-
-  TaskId operator[](TaskId task) const { return last_[task]; }
-
-private:
-  bool hand_on(TaskId task, TaskId transfer) {
-    bool changed = false;
-    for (std::int32_t at = begin_[task], end = begin_[task + 1]; at < end; ++at) {
-      TaskId& last = last_[successors_[at]];
-      if (last < 0 || finish_[transfer] > finish_[last]) {
-        last = transfer;
-        changed = true;
-      }
-    }
-    return changed;
-  }
-
-  // Passes on through joins that follow one another, until nothing changes.
-  [[gnu::noinline]] void hand_on_over(const std::vector<TaskId>& joining) {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const TaskId join : joining) {
-        changed = (last_[join] >= 0 && hand_on(join, last_[join])) || changed;
-      }
-    }
-  }
-
-  const std::int32_t* begin_;
-  const TaskId* successors_;
-  const double* finish_;
-  std::vector<TaskId> of_;
-  TaskId* last_; // data of of_
-};
 
 // The part of a device's gap before a task during which the task's last input was being sent.
 double exposed_part(double free, double start, double sent, double arrived) {
@@ -74,20 +21,6 @@ double exposed_part(double free, double start, double sent, double arrived) {
 
 bool feeds(const Work& work) {
   return work.kind == TaskKind::read || work.kind == TaskKind::load || work.kind == TaskKind::copy;
-}
-
-// The part of a device's gap in the middle of a pass in which its group exchanges data, one exchange after another up
-// to `exchange`. The rest of the gap it waits for slower peers.
-double exchanged_part(const TaskGraph& graph, const LastTransfers& last, const double* start, const double* finish,
-                      double free, double until, TaskId exchange) {
-  double exchanged = 0;
-  while (exchange >= 0 && until > free && graph.works[graph.work[exchange]].kind == TaskKind::exchange) {
-    const double from = std::max(free, start[exchange]);
-    exchanged += std::max(0.0, std::min(until, finish[exchange]) - from);
-    until = std::min(until, from);
-    exchange = last[exchange];
-  }
-  return exchanged;
 }
 
 // [work]: the part of its time in which its device draws idle power, as good as.
@@ -121,7 +54,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
     const std::int32_t number = graph.work[task];
     const Work& work = graph.works[number];
     if (work.goes_on) { // what its group exchanges before is a part of the same pass
-      busy += exchanged_part(graph, last, start, finish, free, start[task], last[task]);
+      busy += exchanged_part(graph, last, start, finish, free, task);
     } else if (start[task] > free && last[task] >= 0) {
       const bool fed = feeds(graph.works[graph.work[last[task]]]);
       (fed ? stall : exposed) += exposed_part(free, start[task], fed ? free : start[last[task]], finish[last[task]]);

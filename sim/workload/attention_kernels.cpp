@@ -86,6 +86,16 @@ private:
   bool drops_, eager_;
 };
 
+// As many features in all, in heads of so many at most.
+void narrow_heads(KernelCall& call, double widest) {
+  double &heads = call.shape[2], &shared = call.shape[3], &width = call.shape[4];
+  if (call.op == KernelOp::attention && widest > 0 && width > widest) {
+    heads *= width / widest;
+    shared *= width / widest;
+    width = widest;
+  }
+}
+
 } // namespace
 
 ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
@@ -111,6 +121,7 @@ ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
       for (Pass* pass : {&op.forward, &op.backward_input}) {
         for (KernelCall& call : pass->calls) {
           call.variant = row.variant;
+          narrow_heads(call, row.widest);
         }
       }
     }

@@ -14,10 +14,17 @@ struct AttentionRow {
   std::string_view variant = {}; ///< of the device's fits; "": theirs without one
   bool separate = false;         ///< products, softmax and dropout are kernels of their own
   bool eager = false;            ///< so are the scaling and the mask of scores, and copies of what heads hold
+  double widest = 0; ///< features of a head, of which one of more takes as long as so many more heads; 0: none does
 };
 inline constexpr std::array kAttentions = {
     AttentionRow{"fused", "one kernel, as the device's fits or its roofline have it"},
     AttentionRow{"flash-1", "FlashAttention 1 (Dao et al. 2022), where the device has fits of it", "flash-1"},
+    AttentionRow{.name = "triton-2022",
+                 .help =
+                     "FlashAttention 1 in Triton (Dao 2022), where the device has fits of FlashAttention 1: heads of "
+                     "more than 64 features as so many more of 64",
+                 .variant = "flash-1",
+                 .widest = 64},
     AttentionRow{"triton", "FlashAttention in Triton (2023), where the device has fits of it", "triton"},
     AttentionRow{"flash-2", "FlashAttention 2 (Dao 2023), where the device has fits of it", "flash-2"},
     AttentionRow{

@@ -7,6 +7,7 @@
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
+#include "tests/plan/tensor_chain.hpp"
 #include "tests/schedule/pipelines.hpp"
 #include "tests/study/studies.hpp"
 
@@ -94,6 +95,31 @@ TEST_CASE("what exchanges take from computing is told as theirs", "[explain]") {
   CHECK(share_of(explanation, "backward") == Approx(2));
   CHECK(share_of(explanation, "fill and drain") == Approx(3));
   CHECK(share_of(explanation, "transfers between stages") == Approx(8.0 / 3));
+}
+
+// As in tests/schedule/exchange_tasks_test.cpp: exchanges of 3, 6 and 3 s, of which the slow device has 3 s of the
+// second beside its own work. The other waits for it 1 s and 2.5 s more, which is no exchange.
+TEST_CASE("waiting for a slower peer within a pass is not told as exchanging", "[explain]") {
+  test::Chain world(KernelKind::normalization, 2);
+  const PlanCost cost = cost_plan(world.problem, test::grouped({{0, 1, 2}}, {{0, 1}}, {2}));
+  const Schedule schedule = test::schedule_of("1f1b", 1, 1);
+  const TaskGraph graph =
+      make_task_graph({.cost = cost, .schedule = schedule, .router = world.router, .exchanges = ExchangeTasks::all});
+  const std::vector<SpeedChange> slow = {{1, Seconds{0}, 0.5}};
+  const ReplayRequest request{graph, world.platform, 1, slow};
+  const Timeline timeline = replay_analytic({&request, 1}).front();
+  const Explanation explanation = explain({graph, timeline, world.platform, replay_analytic});
+  CHECK(share_of(explanation, "tensor-parallel collectives") == Approx(((3 + 6 + 3) + (3 + 3 + 3)) / 2.0));
+}
+
+TEST_CASE("a run says for which slowest devices all wait", "[explain]") {
+  const auto run = test::run(test::equal_stages(4, 1, {1, 2, 0}), test::schedule_of("1f1b", 4, 8));
+  const auto summary = [&](std::vector<SlowestDevice> slowest) {
+    return summary_of(explain({run.graph, run.timeline, run.platform, replay_analytic, nullptr, std::move(slowest)}));
+  };
+  CHECK(summary({}).size() + 1 == summary({{"x", 4, 1.015}}).size());
+  CHECK(summary({{"x", 4, 1.015}})[1] ==
+        "All wait for the slowest of 4 x, whose products take 1.5 % longer than the mean device's.");
 }
 
 TEST_CASE("parts are ranked by how much a faster one helps", "[explain]") {

@@ -28,5 +28,15 @@ TEST_CASE("Spearman's correlation is that of ranks", "[base][statistics]") {
   CHECK(!spearman({1, 1, 1}, {1, 2, 3}));
 }
 
+TEST_CASE("the largest of more draws is larger", "[base][statistics]") {
+  const double root_pi = std::sqrt(std::acos(-1.0));
+  CHECK(expected_largest(1) == Approx(0).margin(1e-9));
+  // Of two, half the mean distance of both, which is normal with variance 2; of three by symmetry three quarters of it.
+  CHECK(expected_largest(2) == Approx(1 / root_pi));
+  CHECK(expected_largest(3) == Approx(1.5 / root_pi));
+  CHECK(expected_largest(8) == Approx(1.42360)); // tables of order statistics (Teichroew 1956)
+  CHECK(expected_largest(1000) == Approx(3.24144));
+}
+
 } // namespace
 } // namespace stagecraft

@@ -22,13 +22,16 @@ ModelGraph cast_model() {
   return make_graph("m", {product}, {}, {}, {"test", 0, 0});
 }
 
+std::unique_ptr<CostModel> cost_at(const ModelGraph& model, const KernelSpeed& speed,
+                                   std::vector<SlowestDevice> slowest = {}) {
+  return at_kernel_speed(
+      std::get<std::unique_ptr<CostModel>>(make_cost_model("roofline", {.model = model}, {"test", 0, 0})), model, speed,
+      std::move(slowest));
+}
+
 TEST_CASE("memory bounds casts, so they are slowed as other kernels", "[cost][fp8]") {
   const ModelGraph model = cast_model();
-  const auto cost = [&](const KernelSpeed& speed) {
-    return at_kernel_speed(
-        std::get<std::unique_ptr<CostModel>>(make_cost_model("roofline", {.model = model}, {"test", 0, 0})), model,
-        speed);
-  };
+  const auto cost = [&](const KernelSpeed& speed) { return cost_at(model, speed); };
   const DeviceType type = test::round_device();
   const auto seconds = [&](double matrix, double other) {
     return cost({.matrix = matrix, .other = other})->time(0, type, 1, Precision::fp32)->forward.value;
@@ -39,6 +42,20 @@ TEST_CASE("memory bounds casts, so they are slowed as other kernels", "[cost][fp
   const auto least = cost({.matrix = 0.5, .other = 0.8})->least_time(0, type, Precision::fp32, {1, 1, {}});
   REQUIRE(least);
   CHECK(least->each.forward.value <= seconds(0.5, 0.8));
+}
+
+TEST_CASE("clocks differ between devices, memory does not, so products alone are those of the slowest", "[cost]") {
+  const ModelGraph model = cast_model();
+  const DeviceType type = test::round_device();
+  const auto seconds = [&](const std::string& slowest, const KernelSpeed& speed = {}) {
+    return cost_at(model, speed, {{slowest, 8, 1.25}})->time(0, type, 1, Precision::fp32)->forward.value;
+  };
+  CHECK(seconds(type.name) == near(kProduct * 1.25 + kCasts));
+  CHECK(seconds(type.name, {.matrix = 0.5}) == near(kProduct * 1.25 / 0.5 + kCasts));
+  CHECK(seconds("another") == near(kProduct + kCasts));
+  const auto least = cost_at(model, {}, {{type.name, 8, 1.25}})->least_time(0, type, Precision::fp32, {1, 1, {}});
+  REQUIRE(least);
+  CHECK(least->each.forward.value <= seconds(type.name));
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 // What recipes of frameworks say of a training: the host that launches, kernels within a run, attention as it was.
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "sim/workload/attention_kernels.hpp"
 #include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/framework.hpp"
@@ -102,6 +104,26 @@ TEST_CASE("kernels within a run are slower by the stated parts, products and oth
   CHECK_THAT(error_of([] { gelu_seconds(", kernel_speed: {matrix: 1.01}"); }),
              Contains("matrix") && Contains("more than 0, at most 1"));
   CHECK_THAT(error_of([] { gelu_seconds(", kernel_speed: {matrix: 0}"); }), Contains("more than 0, at most 1"));
+}
+
+// Two products and two others, 3 s each with backward, on devices whose gradients take no time to reduce. Of two draws
+// the slower one is 1/sqrt(pi) standard deviations above the mean.
+TEST_CASE("replicas wait for the slowest device's products", "[study][frameworks]") {
+  const auto seconds = [](int devices, const std::string& spread) {
+    const std::string count = std::to_string(devices);
+    const std::string text =
+        "model: gelu.yaml\nplatform: {devices: " + count +
+        ", bandwidth: 1000000 TB/s, latency: 1 ps}\nengine: analytic\ntraining: {global_batch: " + count +
+        ", micro_batches: 1, optimizer: sgd, device_spread: " + spread +
+        "}\ncompare: {strategies: [data-parallel], schedules: [gpipe]}\n";
+    const Run run = compare_text(text).comparison.runs.front();
+    REQUIRE(run.feasible);
+    return run.metrics.iteration.value;
+  };
+  CHECK(seconds(2, "0") == near(12).epsilon(1e-6));
+  CHECK(seconds(2, "0.1") == near(6 * (1 + 0.1 / std::sqrt(std::acos(-1.0))) + 6).epsilon(1e-6));
+  CHECK(seconds(1, "0.1") == near(12).epsilon(1e-6));
+  CHECK_THAT(error_of([&] { seconds(1, "0.2"); }), Contains("device_spread") && Contains("0 to 0.1"));
 }
 
 // An iteration of a product of 8 features with so many, and of what stands behind it.
@@ -264,6 +286,22 @@ TEST_CASE("attention with a name of fits calls these kernels and changes nothing
   CHECK(attention_of(named).stash_elements == attention_of(fused).stash_elements);
 }
 
+// Three heads of 8 features, by kernels that take heads of 4.
+TEST_CASE("wide heads take as long as so many more narrow ones", "[study][frameworks]") {
+  const ModelGraph fused = attention_model(false);
+  const Operator narrow = attention_of(with_attention(fused, {.name = "n", .variant = "v", .widest = 4}));
+  const Operator wide = attention_of(with_attention(fused, {.name = "n", .variant = "v", .widest = 8}));
+  const auto& shape = attention_of(fused).forward.calls.front().shape;
+  for (const Pass& pass : {narrow.forward, narrow.backward_input}) {
+    const auto& told = pass.calls.front().shape;
+    CHECK(told[2] == 6);
+    CHECK(told[3] == 2 * shape[3]); // of keys and values
+    CHECK(told[4] == 4);
+  }
+  CHECK(wide.forward.calls.front().shape == shape);
+  CHECK(attention_named("triton-2022").widest == 64);
+}
+
 std::string plain_study(const std::string& training) {
   return "model: gelu.yaml\nplatform: {devices: 2, latency: 1 us}\ntraining: {global_batch: 4, " + training +
          "}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
@@ -305,6 +343,7 @@ TEST_CASE("every shipped recipe can be trained by, and says where its constants 
     CHECK(training.launches.each.value <= 40e-6);
     CHECK(training.step_overhead.value <= 0.2);
     CHECK(training.hand_over.value <= 1e-3);
+    CHECK(training.device_spread == 0.015); // published, and the same for all
   }
 }
 

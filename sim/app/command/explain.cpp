@@ -82,7 +82,8 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
   StudyCosts costs(study);
   const WholeRun whole = whole_run(costs, one);
   return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
-                        explain({whole.graph, whole.timeline, study.platform, engine.replay, folded_of(one)}),
+                        explain({whole.graph, whole.timeline, study.platform, engine.replay, folded_of(one),
+                                 slowest_devices(study.platform, study.training.device_spread)}),
                         expected_in_words(one.run)});
 }
 

@@ -78,7 +78,8 @@ double factor(const Parts& parts, const std::vector<double>& normal) {
 // The parts of the works of one run.
 class PartFinder {
 public:
-  PartFinder(const Problem& problem, Sources& sources) : problem_(problem), sources_(sources) {}
+  PartFinder(StudyCosts& costs, int micro_batches, Sources& sources)
+      : costs_(costs), micro_batches_(micro_batches), problem_(costs.problem(micro_batches)), sources_(sources) {}
 
   Parts parts_of(const Work& work, const TaskGraph& graph, const Plan& plan, bool splits_backward) {
     Parts parts;
@@ -90,10 +91,10 @@ public:
     }
     const Stage& stage = plan.stages[static_cast<std::size_t>(work.stage)];
     const int type = problem_.type_index(graph.devices[static_cast<std::size_t>(work.device)]);
+    const std::vector<OperatorError>& errors = costs_.errors(micro_batches_, type);
     for (const OperatorId op : stage.operators) {
       const auto at = static_cast<std::size_t>(op);
-      const OperatorError error = problem_.cost.error(op, problem_.platform.types[static_cast<std::size_t>(type)],
-                                                      problem_.samples, problem_.training.precision);
+      const OperatorError& error = errors[at];
       const Operator& what = problem_.model.operators[at];
       const bool backward = work.kind == TaskKind::backward;
       if (work.kind == TaskKind::forward || (work.kind == TaskKind::recompute && stage.recomputes(op))) {
@@ -154,6 +155,8 @@ private:
     }
   }
 
+  StudyCosts& costs_;
+  int micro_batches_;
   const Problem& problem_;
   Sources& sources_;
 };
@@ -190,7 +193,7 @@ void add_confidence(StudyCosts& costs, std::vector<Prepared>& prepared) {
     }
     Drawn& drawn =
         runs.emplace_back(Drawn{&one, one.graph->works, {}, measure_analytic(study, *one.graph).iteration.value, {}});
-    PartFinder finder(costs.problem(one.run.micro_batches), sources);
+    PartFinder finder(costs, one.run.micro_batches, sources);
     for (const Work& work : drawn.works) {
       drawn.parts.push_back(finder.parts_of(work, *one.graph, one.plan, one.schedule.splits_backward));
     }

@@ -386,6 +386,8 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   read_reserve(map, training.memory);
   read_launches(map, training.launches);
   read_kernel_speed(map, training.kernel_speed);
+  constexpr yaml::Range kSpread{0, 0.1, true, "0 to 0.1"};
+  training.device_spread = map.number("device_spread", kSpread, 0);
   training.step_overhead = map.quantity<Seconds>("step_overhead", yaml::kDelay, Seconds{0});
   training.attention = &map.choice("attention", kAttentions, training.attention->name);
   training.loss = &map.choice("loss", kLosses, training.loss->name);

@@ -250,6 +250,9 @@ struct Training {
   MemoryReserve memory;
   HostLaunches launches;
   KernelSpeed kernel_speed;
+  /// Relative standard deviation of the times of products between devices of one type, of which the slowest holds up
+  /// all: docs/model.md, "The slowest of many".
+  double device_spread = 0;
   Seconds step_overhead; ///< of the first stage's optimiser step beside its kernels: loader, log, the host's waits
   const AttentionRow* attention = &kAttentions[0]; ///< which kernels compute attention
   const LossRow* loss = &kLosses[0];               ///< how the loss over words is computed
