@@ -113,7 +113,7 @@ TEST_CASE("replicas wait for the slowest device's products", "[study][frameworks
     const std::string count = std::to_string(devices);
     const std::string text =
         "model: gelu.yaml\nplatform: {devices: " + count +
-        ", bandwidth: 1000000 TB/s, latency: 1 ps}\nengine: analytic\ntraining: {global_batch: " + count +
+        ", bandwidth: 1000000 TB/s, latency: 1 ns}\nengine: analytic\ntraining: {global_batch: " + count +
         ", micro_batches: 1, optimizer: sgd, device_spread: " + spread +
         "}\ncompare: {strategies: [data-parallel], schedules: [gpipe]}\n";
     const Run run = compare_text(text).comparison.runs.front();
