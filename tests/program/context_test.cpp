@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <initializer_list>
+#include <numeric>
 
 #include "sim/plan/program/emit_program.hpp"
 #include "sim/plan/program/shared_letters.hpp"
+#include "sim/plan/program/stage_program.hpp"
 #include "tests/catch.hpp"
 #include "tests/program/models.hpp"
+#include "tests/program/rules.hpp"
 
 using namespace stagecraft;
 using namespace stagecraft::testing;
@@ -110,4 +113,23 @@ TEST_CASE("heads that tensor and context ranks share together must divide over b
   REQUIRE(std::holds_alternative<Infeasible>(shared));
   CHECK(std::get<Infeasible>(shared).reason == "2 key-value heads do not divide over 2 context-parallel x 2 "
                                                "tensor-parallel ranks; nearest that does: 1");
+}
+
+// Attention needs the keys of all tokens, but what it makes has each token by itself.
+TEST_CASE("ranks that share tokens may be cut into stages behind any operator") {
+  const Transformer model = make_transformer(with_heads({}));
+  const auto operators = static_cast<OperatorId>(model.operators.size());
+  StageAxes axes;
+  axes.degree = 2;
+  axes.sequence = true;
+  axes.context = {.ranks = 2};
+  for (OperatorId cut = 1; cut < operators; ++cut) {
+    for (const auto& [first, last] : {std::pair{0, cut}, std::pair{cut, operators}}) {
+      CAPTURE(first, last);
+      std::vector<OperatorId> stage(static_cast<std::size_t>(last - first));
+      std::iota(stage.begin(), stage.end(), first);
+      const auto made = stage_program(graph_of(model), stage, axes, made_up_times(model.operators, axes.degree, 1.0));
+      CHECK(std::holds_alternative<StageProgram>(made));
+    }
+  }
 }

@@ -15,12 +15,14 @@
 namespace stagecraft {
 namespace {
 
-// A tensor at a border: each sample and token by itself, all else at once.
-Signature border_of(const Signature& maker) {
+// A tensor at a border: each sample and token by itself, all else at once. Where keys are apart, attention has each
+// token by itself, too.
+Signature border_of(const Signature& maker, bool keys_apart) {
   Signature border;
   for (const TensorDimension& dimension : maker.output) {
     Letter letter = maker.letters[dimension.letter];
-    const bool apart = letter.name == kSamples || (letter.name == kTokens && letter.along == Along::each);
+    const bool apart =
+        letter.name == kSamples || (letter.name == kTokens && (letter.along == Along::each || keys_apart));
     letter.along = apart ? Along::each : Along::whole;
     letter.any_order = false;
     border.output.push_back({static_cast<int>(border.letters.size()), dimension.sections});
@@ -42,7 +44,7 @@ public:
     for (std::size_t at = 0; at < stage_.size(); ++at) {
       for (const InputSignature& input : all_[stage_[at]]->inputs) {
         if (input.maker >= 0 && inside_[input.maker] == 0 && index_of_[input.maker] < 0) {
-          Signature incoming = border_of(*all_[input.maker]);
+          Signature incoming = border_of(*all_[input.maker], keys_apart_);
           incoming.inputs = {{-1, incoming.output}};
           add(input.maker, std::move(incoming), at);
         }
@@ -89,7 +91,7 @@ private:
     }
     for (std::size_t at = 0; at < stage_.size(); ++at) {
       if (leaves[stage_[at]] != 0) {
-        Signature outgoing = border_of(*all_[stage_[at]]);
+        Signature outgoing = border_of(*all_[stage_[at]], keys_apart_);
         outgoing.inputs = {{index_of_[stage_[at]], outgoing.output}};
         made_.operators.push_back(std::move(outgoing));
         made_.position.push_back(static_cast<int>(at));
