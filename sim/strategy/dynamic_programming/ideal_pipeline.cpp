@@ -47,8 +47,8 @@ public:
       from_ = std::make_unique_for_overwrite<From[]>(choices_.nodes.size() * states_);
     }
     least_on_.clear();
-    reach(0, 0);
-    value_[0] = 0;
+    row_of(0)[0] = 0;
+    reached_[0] = {0, 0};
     for (std::size_t node = 0; node < choices_.nodes.size(); ++node) {
       const DeviceChoices::Node& here = choices_.nodes[node];
       if (here.stages >= most_stages_ || is_least(best_)) {
@@ -86,10 +86,6 @@ private:
   // The states of a node that have a value lie between these; none at first.
   struct Range {
     int first = std::numeric_limits<int>::max(), last = -1;
-  };
-  // A stage from a state of a node on, on the device of the next node.
-  struct Step {
-    int node, from, next;
   };
   // Of the stage at one place: upto's difference between two states is the memory of a stage between them, without its
   // borders. after: the least of upto from a state on. left_bytes: the least memory of all stages after a state.
@@ -172,13 +168,13 @@ private:
     }
   }
 
-  // Takes a state into the range of a node that has a value.
-  void reach(int node, int state) {
-    Range& range = reached_[node];
-    if (range.last < 0) {
-      std::fill_n(value_.get() + static_cast<std::size_t>(node) * states_, states_, kInfinity);
+  // The values of a node, all infinite as long as no state of it has one.
+  double* row_of(int node) {
+    double* const row = value_.get() + static_cast<std::size_t>(node) * states_;
+    if (reached_[node].last < 0) {
+      std::fill_n(row, states_, kInfinity);
     }
-    range = {std::min(range.first, state), std::max(range.last, state)};
+    return row;
   }
 
   // Drops the states of a node that another one with the same last device and fewer stages does as well, where any
@@ -213,6 +209,8 @@ private:
     const int last = static_cast<int>(states_) - 1;
     const bool must_end = total_ > 0 && to.stages == total_; // the last stage takes all that is left
     const Place& place = places_[total_ > 0 ? to.stages - 1 : 0];
+    const auto& lacking = costs_.lacking[type];
+    const double* there = row_of(next.node);
     const int first_target = must_end ? last : first_state(best_, next_slack);
     const int last_k = std::min(reached_[node].last, last - 1);
     const auto base_of = [&](int k) {
@@ -225,11 +223,6 @@ private:
       const double base = base_of(k);
       const double next_base = k < last_k && is_replaced(place, type, memory_of(to.device), k) ? base_of(k + 1) : best_;
       const double enough = next_base < best_ ? next_base * kClearly : kInfinity;
-      const Step step{node, k, next.node};
-      if (is_chain_ && total_ == 0) {
-        extend_in_chain(step, std::max(k + 1, first_target), base, enough, may_end);
-        continue;
-      }
       const auto& above = costs_.above[k];
       for (auto at = std::lower_bound(above.begin(), above.end(), first_target); at != above.end(); ++at) {
         const std::int32_t j = *at;
@@ -238,45 +231,11 @@ private:
           break;
         }
         const double value = std::max(base, seconds[j] - seconds[k]);
-        if (value < best_ && left_[j] <= best_ * next_slack && place.left_bytes[j] <= limit_left &&
-            (j < last || may_end)) {
-          improve(step, j, value);
+        if (value < best_ && value < there[j] && left_[j] <= best_ * next_slack && place.left_bytes[j] <= limit_left &&
+            lacking[j] == lacking[k] && (j < last || may_end)) {
+          improve(node, k, next.node, j, value);
         }
       }
-    }
-  }
-
-  // relax() of one state in a chain without a limit of memory, from the target `first` on: a stage only takes longer
-  // with each state, and once it lacks a kernel it always does. A stage of several states that takes longer than
-  // `enough` is no use.
-  void extend_in_chain(const Step& step, int first, double base, double enough, bool may_end) {
-    const int type = request_.problem.type_index(choices_.nodes[step.next].device);
-    const double* const seconds = costs_.seconds[type].data();
-    const auto& lacking = costs_.lacking[type];
-    const int last = static_cast<int>(states_) - 1;
-    const auto ends = [&](int j) {
-      const double takes = seconds[j] - seconds[step.from];
-      return takes >= best_ || (takes > enough && j > step.from + 1) || lacking[j] != lacking[step.from];
-    };
-    if (base >= best_ || ends(first)) {
-      return;
-    }
-    int j = first;
-    if (j < last) {
-      reach(step.next, j);
-      double* const value = value_.get() + static_cast<std::size_t>(step.next) * states_;
-      From* const from = from_.get() + static_cast<std::size_t>(step.next) * states_;
-      for (; j < last && !ends(j); ++j) {
-        const double here = std::max(base, seconds[j] - seconds[step.from]);
-        if (here < value[j]) {
-          value[j] = here;
-          from[j] = {step.node, step.from};
-        }
-      }
-      reach(step.next, j - 1);
-    }
-    if (j == last && may_end && !ends(j)) {
-      improve(step, j, std::max(base, seconds[j] - seconds[step.from]));
     }
   }
 
@@ -292,20 +251,20 @@ private:
            place.upto[k + 1] - place.upto[k] - most_more_[k] * place.border > kClear * memory.value;
   }
 
-  void improve(const Step& step, int j, double value) {
-    const std::size_t cell = static_cast<std::size_t>(step.next) * states_ + j;
-    const DeviceId device = choices_.nodes[step.next].device;
-    const auto& lacking = costs_.lacking[request_.problem.type_index(device)];
-    reach(step.next, j);
-    if (value >= value_[cell] || lacking[j] != lacking[step.from] || !fits(step.from, j, device, step.next)) {
+  // Takes a value that is less than the state's so far, if the stage fits.
+  void improve(int node, int k, int next, int j, double value) {
+    if (!fits(k, j, choices_.nodes[next].device, next)) {
       return;
     }
+    Range& range = reached_[next];
+    range = {std::min(range.first, j), std::max(range.last, j)};
+    const std::size_t cell = static_cast<std::size_t>(next) * states_ + j;
     value_[cell] = value;
-    from_[cell] = {step.node, step.from};
+    from_[cell] = {node, k};
     const bool complete = j + 1 == static_cast<int>(states_);
     if (complete && (best_node_ < 0 || improves(value, best_))) {
       best_ = value;
-      best_node_ = step.next;
+      best_node_ = next;
     }
   }
 
