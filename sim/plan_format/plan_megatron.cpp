@@ -180,7 +180,8 @@ Plan read_megatron_plan(const PlanSource& source) {
   note += of_training(arguments);
   const std::vector<int> numbers = block_numbers(source.model);
   plan.note = note.empty() ? "" : note.substr(2);
-  const int group = mesh.tensor * mesh.context.ranks * mesh.replicas;
+  const int of_replica = mesh.tensor * mesh.context.ranks;
+  const int group = of_replica * mesh.replicas;
   const RankOrder order =
       arguments.has("use-tp-pp-dp-mapping") ? RankOrder::tensor_pipeline_data : RankOrder::tensor_data_pipeline;
   if (stages.size() * static_cast<std::size_t>(group) > kMostPlaces) {
@@ -195,8 +196,7 @@ Plan read_megatron_plan(const PlanSource& source) {
     stage.context = mesh.context;
     stage.experts = mesh.experts;
     for (int rank = 0; rank < group; ++rank) {
-      stage.devices.push_back(
-          usual_place(order, mesh.ranks, s % mesh.ranks, group, mesh.tensor * mesh.context.ranks, rank));
+      stage.devices.push_back(usual_place(order, mesh.ranks, s % mesh.ranks, group, of_replica, rank));
     }
     stage.operators = stages[s];
     stage.recompute = recompute.what;
@@ -292,7 +292,7 @@ std::string not_in_rank_order(const PlanToWrite& what, std::size_t ranks, std::s
   const Plan& plan = what.plan;
   const Stage& first = plan.stages.front();
   const std::size_t group = first.devices.size();
-  const auto of_replica = static_cast<std::size_t>(first.tensor_parallel * first.context.ranks);
+  const std::size_t of_replica = static_cast<std::size_t>(first.tensor_parallel) * first.context.ranks;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
     if (stage.devices.size() != group || stage.axes() != first.axes()) {

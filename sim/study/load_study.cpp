@@ -551,6 +551,19 @@ void slow_by_rule(Study& study) {
   }
 }
 
+// The named cost model, at the speeds of a run and on the slowest devices.
+std::unique_ptr<CostModel> read_cost(yaml::Map& map, const Study& study) {
+  CostModelResult cost =
+      make_cost_model(map.text("cost_model", "auto"), {*study.model, study.profiled_on.get()}, map.where("cost_model"));
+  if (const Infeasible* reason = std::get_if<Infeasible>(&cost)) {
+    throw InputError(map.where("cost_model"), reason->reason);
+  }
+  return with_gradient_sums(at_kernel_speed(std::move(std::get<std::unique_ptr<CostModel>>(cost)), *study.model,
+                                            study.training.kernel_speed,
+                                            slowest_devices(study.platform, study.training.device_spread)),
+                            *study.model, study.training);
+}
+
 } // namespace
 
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
@@ -612,21 +625,13 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   }
   constexpr int kMostSeed = 1'000'000'000;
   study.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMostSeed, 1));
-  CostModelResult cost =
-      make_cost_model(map.text("cost_model", "auto"), {*study.model, study.profiled_on.get()}, map.where("cost_model"));
-  if (const Infeasible* reason = std::get_if<Infeasible>(&cost)) {
-    throw InputError(map.where("cost_model"), reason->reason);
-  }
+  study.cost = read_cost(map, study);
   if (study.model->profiles.empty()) { // times that a profile gives have no range
     study.error_families = shipped_error_families(folders, !study.training.framework.empty());
   }
   map.find("sweep"); // load_sweep() reads it
   map.finish();
   check_kernel_types(study, map);
-  study.cost = with_gradient_sums(at_kernel_speed(std::move(std::get<std::unique_ptr<CostModel>>(cost)), *study.model,
-                                                  study.training.kernel_speed,
-                                                  slowest_devices(study.platform, study.training.device_spread)),
-                                  *study.model, study.training);
   return study;
 }
 
