@@ -123,11 +123,13 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
   return std::max({now, last, added, leaving});
 }
 
-// The devices of a group that shares, and those that hold the same part in all groups: the first of each.
+// The devices of a group that shares, and those that hold the same part in all groups: the first of each. A planner
+// that sees groups as devices has fewer of them than share (Sharding::per_device): those that it has.
 std::vector<DeviceId> devices_at(const Stage& stage, std::size_t first, std::size_t step, std::size_t count) {
   std::vector<DeviceId> devices;
-  for (std::size_t i = 0; i < count; ++i) {
-    devices.push_back(stage.devices[(first + i * step) * static_cast<std::size_t>(stage.tensor_parallel)]);
+  const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+  for (std::size_t i = 0; i < count && (first + i * step) * degree < stage.devices.size(); ++i) {
+    devices.push_back(stage.devices[(first + i * step) * degree]);
   }
   return devices;
 }
@@ -174,7 +176,8 @@ public:
   UnitCommunication(const Problem& problem, const Stage& stage, const StageCost& cost)
       : sharding_(problem.training.sharding), offload_(problem.training.offload), cost_(cost),
         by_unit_(copies_gradients_by_unit(offload_, sharding_, cost)), sharing_(static_cast<std::size_t>(cost.sharing)),
-        groups_(stage.replicas() / sharing_), apart_(static_cast<std::size_t>(cost.axes.expert_replicas())),
+        groups_(std::max<std::size_t>(1, stage.replicas() / sharing_)),
+        apart_(static_cast<std::size_t>(cost.axes.expert_replicas())),
         hops_(two_hops(problem, devices_at(stage, 0, 1, sharding_.quantized_gradients ? sharing_ : 1))),
         gather_(problem, CollectiveKind::all_gather, devices_at(stage, 0, 1, sharing_)),
         gather_again_(problem, CollectiveKind::all_gather,
