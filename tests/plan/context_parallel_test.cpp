@@ -9,6 +9,7 @@
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
+#include "tests/plan/roofline_problem.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {
@@ -18,23 +19,17 @@ using test::near;
 
 // Attention between two products, for 8 tokens: 4 heads of 4 features, 2 of keys and values. Half precision, on devices
 // with a link each to one switch, by which a byte takes a nanosecond.
-struct SharedTokens {
+struct SharedTokens : test::RooflineProblem {
   static constexpr double kAllTokens = 8, kKeys = 2 * 2 * 4;
-  ModelGraph model =
-      test::workload("name: attention\ninput: {shape: [8, 16]}\nlayers:\n"
-                     "  - {name: qkv, kind: linear, features: 32}\n"
-                     "  - {name: attention, kind: attention, heads: 4, key_value_heads: 2, causal: true}\n"
-                     "  - {name: projection, kind: linear, features: 16}\n");
-  Platform platform;
-  CostModelResult cost;
-  Training training;
-  Router router;
-  Problem problem;
-
   explicit SharedTokens(int devices, double rate = 1e3)
-      : platform(with_rates(test::World(star(devices)).platform, rate)), cost(make_roofline({model})), training(half()),
-        router(platform),
-        problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
+      : RooflineProblem(attention(), with_rates(test::World(star(devices)).platform, rate), half(), 1) {}
+
+  static ModelGraph attention() {
+    return test::workload("name: attention\ninput: {shape: [8, 16]}\nlayers:\n"
+                          "  - {name: qkv, kind: linear, features: 32}\n"
+                          "  - {name: attention, kind: attention, heads: 4, key_value_heads: 2, causal: true}\n"
+                          "  - {name: projection, kind: linear, features: 16}\n");
+  }
 
   static Training half() {
     Training training;

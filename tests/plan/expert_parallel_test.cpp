@@ -8,6 +8,7 @@
 #include "sim/plan/stage_cost/stage_costs.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
+#include "tests/plan/roofline_problem.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {
@@ -17,19 +18,12 @@ using test::near;
 
 // A mixture of 8 experts, 2 of which each of 8 tokens goes to: 16 features, 32 inside. Half precision, two samples for
 // each device, which have a link each to one switch.
-struct Mixture {
+struct Mixture : test::RooflineProblem {
   static constexpr double kAllTokens = 8, kTop = 2, kFeatures = 16, kInner = 32, kAllExperts = 8;
-  ModelGraph model;
-  Platform platform;
-  CostModelResult cost;
-  Training training;
-  Router router;
-  Problem problem;
 
   explicit Mixture(int devices, const std::string& dispatch = "")
-      : model(test::workload(text(dispatch))), platform(with_rates(test::World(star(devices)).platform)),
-        cost(make_roofline({model})), training(half(devices)), router(platform),
-        problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
+      : RooflineProblem(test::workload(text(dispatch)), with_rates(test::World(star(devices)).platform), half(devices),
+                        1) {}
 
   static std::string text(const std::string& dispatch) {
     return "name: mixture\ninput: {shape: [8, 16]}\nlayers:\n"

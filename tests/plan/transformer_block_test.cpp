@@ -8,6 +8,7 @@
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
+#include "tests/plan/roofline_problem.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {
@@ -16,20 +17,12 @@ namespace {
 using test::near;
 
 // A block of GPT-2 for s tokens of h features: attention, and a perceptron of 4 h. Half precision.
-struct Block {
+struct Block : test::RooflineProblem {
   static constexpr int s = 8, h = 16, heads = 4;
   static constexpr double tokens = s, width = h; // for formulas
-  ModelGraph model;
-  Platform platform;
-  CostModelResult cost;
-  Training training;
-  Router router;
-  Problem problem;
 
   explicit Block(int devices)
-      : model(test::workload(text())), platform(test::World(star(devices)).platform), cost(make_roofline({model})),
-        training(half()), router(platform),
-        problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
+      : RooflineProblem(test::workload(text()), test::World(star(devices)).platform, half(), 1) {}
 
   TensorSplit split(const StageAxes& axis) const { return std::get<TensorSplit>(split_tensors(problem, all(), axis)); }
   std::vector<OperatorId> all() const {
