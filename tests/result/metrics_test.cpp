@@ -8,6 +8,7 @@
 #include "sim/base/format/csv.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/result/metrics_table.hpp"
+#include "tests/result/run_keys.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft {
@@ -70,41 +71,7 @@ bool same(double one, double other) { return one == other || (std::isnan(one) &&
 TEST_CASE("a run in JSON has the names that stay", "[result]") {
   const Json runs = parsed(all_kinds());
   for (const Json& run : runs) {
-    for (const char* key : {"strategy",
-                            "schedule",
-                            "engine",
-                            "devices",
-                            "micro_batches",
-                            "feasible",
-                            "why_not",
-                            "iteration_seconds",
-                            "makespan_seconds",
-                            "samples_per_second",
-                            "speedup",
-                            "bubble_fraction",
-                            "load_imbalance",
-                            "utilization",
-                            "waiting_seconds",
-                            "exposed_communication_seconds",
-                            "data_stall_seconds",
-                            "peak_memory_bytes",
-                            "energy_joules",
-                            "energy",
-                            "mean_power_watts",
-                            "cost_usd",
-                            "tokens_per_second",
-                            "tokens_per_device_second",
-                            "mfu",
-                            "interval",
-                            "cost_basis",
-                            "exact_training",
-                            "estimate_seconds",
-                            "bottleneck_seconds",
-                            "lower_bound_seconds",
-                            "objective",
-                            "tasks",
-                            "folded_replicas",
-                            "stages"}) {
+    for (const char* key : test::kRunKeys) {
       CAPTURE(key);
       CHECK(run.contains(key));
     }
