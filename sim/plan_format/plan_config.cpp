@@ -186,8 +186,8 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
 
 WrittenConfig write_config(const ConfigFormat& format, const PlanToWrite& what) {
   const Plan seen = as_frameworks_see(what);
-  const auto found =
-      uniform_plan({seen, what.model, what.platform, what.training, what.micro_batches, what.schedule}, format.name);
+  const auto found = uniform_plan({seen, what.model, what.platform, what.training, what.micro_batches, what.schedule},
+                                  format.name, format.orders);
   if (const Infeasible* why = std::get_if<Infeasible>(&found)) {
     return *why;
   }

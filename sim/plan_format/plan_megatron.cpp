@@ -282,11 +282,6 @@ bool goes_back(const PlanToWrite& what, std::string_view form) {
   return form == "torchtitan" && (what.schedule == "zb-v" || what.schedule == "dualpipe-v");
 }
 
-// Whether the framework may make a replica's ranks neighbours.
-bool has_replica_order(std::string_view form) {
-  return form == "Megatron-LM" || form == "megatron-bridge" || form == "mlperf";
-}
-
 // The reason why the stages do not have the ranks that frameworks would give them in this order, or "".
 std::string not_in_rank_order(const PlanToWrite& what, std::size_t ranks, std::string_view form, RankOrder order) {
   const Plan& plan = what.plan;
@@ -313,7 +308,8 @@ std::string not_in_rank_order(const PlanToWrite& what, std::size_t ranks, std::s
 
 } // namespace
 
-std::variant<UniformPlan, Infeasible> uniform_plan(const PlanToWrite& what, std::string_view form) {
+std::variant<UniformPlan, Infeasible> uniform_plan(const PlanToWrite& what, std::string_view form,
+                                                   std::span<const RankOrderRow> orders) {
   const Plan& plan = what.plan;
   const Stage& first = plan.stages.front();
   const std::size_t devices = devices_of(plan).size();
@@ -321,12 +317,11 @@ std::variant<UniformPlan, Infeasible> uniform_plan(const PlanToWrite& what, std:
   std::string why = not_plain(plan, form, true);
   UniformPlan uniform;
   if (why.empty()) {
-    why = not_in_rank_order(what, ranks, form, uniform.order);
-    if (!why.empty() && has_replica_order(form) &&
-        not_in_rank_order(what, ranks, form, RankOrder::tensor_pipeline_data).empty()) {
-      uniform.order = RankOrder::tensor_pipeline_data;
-      why.clear();
-    }
+    const auto defect_in = [&](const RankOrderRow& row) { return not_in_rank_order(what, ranks, form, row.order); };
+    const auto fits =
+        std::find_if(orders.begin(), orders.end(), [&](const RankOrderRow& row) { return defect_in(row).empty(); });
+    uniform.order = (fits != orders.end() ? *fits : orders.front()).order;
+    why = fits != orders.end() ? "" : defect_in(orders.front());
   }
   uniform.layout = why.empty() ? write_layout(what, form, why) : "";
   uniform.devices = static_cast<int>(devices);
@@ -350,8 +345,8 @@ WrittenPlan write_megatron_plan(const PlanToWrite& what) {
   for (std::size_t s = 0; s < seen.stages.size(); ++s) {
     seen.stages[s].tensor_rule = what.plan.stages[s].tensor_rule; // Megatron-LM has its own alone
   }
-  const auto found =
-      uniform_plan({seen, what.model, what.platform, what.training, what.micro_batches, what.schedule}, "Megatron-LM");
+  const auto found = uniform_plan({seen, what.model, what.platform, what.training, what.micro_batches, what.schedule},
+                                  "Megatron-LM", kRankOrders);
   if (const Infeasible* why = std::get_if<Infeasible>(&found)) {
     return *why;
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -19,8 +20,9 @@ struct UniformPlan {
   RankOrder order = RankOrder::tensor_data_pipeline;
 };
 
-/// The sizes and the layout of a plan, or why `form`, a framework, cannot have it.
-std::variant<UniformPlan, Infeasible> uniform_plan(const PlanToWrite& what, std::string_view form);
+/// The sizes and the layout of a plan, or why `form`, a framework that has these orders of ranks, cannot have it.
+std::variant<UniformPlan, Infeasible> uniform_plan(const PlanToWrite& what, std::string_view form,
+                                                   std::span<const RankOrderRow> orders);
 
 /// The plan as frameworks see it: stages that run again what the training says need no word of a plan, blocks that run
 /// again one by one are their full recompute, and a rule by which a tensor group shares operators is that of a

@@ -77,7 +77,8 @@ struct ConfigFormat {
   ImportedTraining (*read)(const ConfigSource& source, const ConfigContext& context);
   /// The plan in this format, or why it cannot be said; null for formats that are only read.
   WrittenConfig (*write)(const ConfigToWrite& what) = nullptr;
-  std::string_view ending = {}; ///< of a file that is written
+  std::string_view ending = {};                                           ///< of a file that is written
+  std::span<const RankOrderRow> orders = std::span(kRankOrders).first(1); ///< of ranks, that it can say
 };
 
 /// The table of formats, in the order in which they are tried on a file.

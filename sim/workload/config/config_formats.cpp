@@ -50,7 +50,8 @@ constexpr std::array kConfigFormats = {
                   "virtual_pipeline_model_parallel_size", "use_distributed_optimizer"},
                  import_megatron_bridge,
                  write_megatron_bridge,
-                 ".yaml"},
+                 ".yaml",
+                 kRankOrders},
     ConfigFormat{"nemo",
                  "a row of NeMo's recommended_model_configs",
                  ConfigShape::table,
@@ -72,7 +73,8 @@ constexpr std::array kConfigFormats = {
                   "CONTEXT_PARALLEL", "MICRO_BATCH_SIZE", "GLOBAL_BATCH_SIZE"},
                  import_mlperf,
                  write_mlperf,
-                 ".sh"},
+                 ".sh",
+                 kRankOrders},
 };
 
 ConfigShape shape_of(const ConfigSource& source) {
