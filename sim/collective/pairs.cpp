@@ -83,8 +83,8 @@ private:
 };
 
 // The pairs of a tier. In step s each rank sends to the s-th after it; the slowest pair of a step holds it up. Nothing
-// where there is no such pair.
-Flows pairs_of(const std::vector<Place>& all, Tier tier, const NcclGroup& group, Relays& relays, Router& router) {
+// where there is no such pair. `relays` is null where none hands on.
+Flows pairs_of(const std::vector<Place>& all, Tier tier, const NcclGroup& group, Relays* relays, Router& router) {
   const bool at_once = all.size() <= kNcclSendsAtOnce + 1;
   FlowBuilder flow = at_once ? FlowBuilder(router, kNcclSends, group) : FlowBuilder(router);
   HopLatency latency, slowest_of_all;
@@ -95,7 +95,7 @@ Flows pairs_of(const std::vector<Place>& all, Tier tier, const NcclGroup& group,
     for (std::size_t i = 0; i < all.size(); ++i) {
       const Place &from = all[i], &to = all[(i + step) % all.size()];
       if (is_of(tier, from, to)) {
-        const DeviceId relay = relays.between(from, to);
+        const DeviceId relay = relays != nullptr ? relays->between(from, to) : from.device;
         const HopLatency first = relay == from.device ? HopLatency{} : flow.hop(from.device, relay);
         slowest = greatest(slowest, first + flow.hop(relay, to.device));
         any = true;
@@ -134,10 +134,10 @@ Flows pairs_flows(CollectiveKind, const RankMap& ranks, Router& router) {
     return std::any_of(all.begin(), all.end(), [&](const Place& to) { return is_relayed(from, to); });
   });
   if (any) {
-    return pairs_of(all, Tier::both, ranks.lie(), relays, router);
+    return pairs_of(all, Tier::both, ranks.lie(), &relays, router);
   }
-  Flows flows = pairs_of(all, Tier::across, ranks.lie(), relays, router);
-  for (CoupledFlow& flow : pairs_of(all, Tier::inside, ranks.lie(), relays, router)) {
+  Flows flows = pairs_of(all, Tier::across, ranks.lie(), nullptr, router);
+  for (CoupledFlow& flow : pairs_of(all, Tier::inside, ranks.lie(), nullptr, router)) {
     flow.beside = !flows.empty();
     flows.push_back(std::move(flow));
   }
