@@ -41,11 +41,6 @@ std::vector<Batch> batches_of(std::span<const ReplayRequest> requests) {
 
 std::string to_bytes(std::span<const Timeline> timelines) {
   std::string bytes;
-  std::size_t times = 0; // room for all at once, as the first touch of memory costs more than a time
-  for (const Timeline& timeline : timelines) {
-    times += timeline.start.size() + timeline.finish.size() + sizeof(Timeline) / sizeof(double);
-  }
-  bytes.reserve(times * sizeof(double));
   for (const Timeline& timeline : timelines) {
     put_timeline(bytes, timeline);
   }

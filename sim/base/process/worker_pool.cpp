@@ -232,10 +232,9 @@ private:
       worker.received = 0;
       const std::string task = std::move(worker.has.front());
       worker.has.pop_front();
-      std::string answer = std::exchange(worker.answer, std::exchange(spare_, {}));
+      const std::string answer = std::exchange(worker.answer, {});
       give(worker); // before the answer is handled, so that the worker never waits
       ended_ = !pool_.answered(task, answer);
-      spare_ = std::move(answer);
     }
   }
 
@@ -286,7 +285,6 @@ private:
 
   const WorkerPool& pool_;
   std::vector<Worker> workers_;
-  std::string spare_;                // the room of an answer that was handled: the first touch of memory costs
   std::deque<std::string> returned_; // tasks given to a worker that died before it began them
   bool ended_ = false;
   void (*previous_)(int) = std::signal(SIGPIPE, SIG_IGN);
