@@ -575,8 +575,12 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   Study study;
   study.name = map.text("name", "");
   study.description = map.text("description", "");
-  std::string model_text = text_of(&map.node("model"), of_model);
-  auto model = kept_model(folders, model_text, [&] { return read_model(map.node("model"), folders, of_model); });
+  std::string model_text;
+  const auto take_model = [&] {
+    model_text = text_of(&map.node("model"), of_model);
+    return kept_model(folders, model_text, [&] { return read_model(map.node("model"), folders, of_model); });
+  };
+  auto model = take_model();
   refuse_rooflines_without_rates(map, *model);
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
@@ -585,8 +589,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   }
   TakenConfig config = take_config(changed, {*model, static_cast<int>(study.platform.devices.size())});
   if (config.experts && take_expert_capacity(changed, *config.experts)) {
-    model_text = text_of(&map.node("model"), of_model);
-    model = kept_model(folders, model_text, [&] { return read_model(map.node("model"), folders, of_model); });
+    model = take_model();
   }
   take_framework(changed, folders);
   study.training = read_training(map, *model, purpose);

@@ -165,10 +165,7 @@ PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> d
   }
   made.seconds_per_byte = slowest_path(problem, made.devices, false).seconds_per_byte;
   const std::vector<int> types = types_of(problem, made.devices);
-  std::set<int> degrees = {1};
-  if (!request.groups) {
-    degrees = {1, 2, 4, 8};
-  }
+  std::set<int> degrees = request.groups ? std::set<int>{1} : std::set<int>{1, 2, 4, 8};
   if (made.given) {
     degrees.clear();
     for (const auto& configurations : problem.model.configurations) {
