@@ -27,7 +27,9 @@ constexpr std::array kValidators = {
                  "a file with the key `witness`, or a folder of them: layers, step and memory in a framework",
                  is_witness, validate_witness},
     ValidatorRow{"truth", "a CSV table of measured runs, or a folder of them: runs that others published", is_truth,
-                 validate_truth},
+                 [](const std::filesystem::path& path, const ValidateOptions& options) {
+                   return validate_truth({&path, 1}, options);
+                 }},
 };
 
 bool has_no_error(const ValidationRow& row) { return !std::isfinite(row.error()); }
@@ -60,14 +62,18 @@ void check_separators(const std::filesystem::path& path) {
   }
 }
 
+void check_exists(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) {
+    throw InputError({path.string()}, "no such file or folder");
+  }
+}
+
 } // namespace
 
 std::span<const ValidatorRow> validators() { return kValidators; }
 
 Validation validate(const std::filesystem::path& path, const ValidateOptions& options) {
-  if (!std::filesystem::exists(path)) {
-    throw InputError({path.string()}, "no such file or folder");
-  }
+  check_exists(path);
   std::string known;
   for (const ValidatorRow& row : kValidators) {
     if (row.accepts(path)) {
@@ -82,6 +88,20 @@ Validation validate(const std::filesystem::path& path, const ValidateOptions& op
                                                 ", too; docs/formats/truth.md has them all");
   }
   throw InputError({path.string()}, "no measured runs of a known kind; allowed: " + known);
+}
+
+Validation validate(std::span<const std::filesystem::path> paths, const ValidateOptions& options) {
+  if (paths.size() == 1) {
+    return validate(paths.front(), options);
+  }
+  for (const std::filesystem::path& path : paths) {
+    check_exists(path);
+    if (!is_truth(path)) {
+      throw InputError({path.string()},
+                       "no table of measured runs; allowed beside another path: such tables, and folders of them");
+    }
+  }
+  return without_rows_of_nothing(validate_truth(paths, options));
 }
 
 } // namespace stagecraft

@@ -23,6 +23,10 @@ std::span<const ValidatorRow> validators();
 /// the data is malformed.
 Validation validate(const std::filesystem::path& path, const ValidateOptions& options = {});
 
+/// The same of one path, or of several tables of measured runs and folders of them, each of which is evidence for the
+/// others' intervals and baselines. InputError also for a table that comes twice.
+Validation validate(std::span<const std::filesystem::path> paths, const ValidateOptions& options = {});
+
 bool is_perseus(const std::filesystem::path& folder);
 /// Pipelines measured under 1F1B at many clocks (Chung et al., SOSP 2024): iteration times and energies.
 /// docs/validation.md.

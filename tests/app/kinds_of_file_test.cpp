@@ -1,8 +1,11 @@
 // What files are, told by their content.
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "sim/app/common/kinds_of_file.hpp"
+#include "sim/base/system/file.hpp"
 #include "sim/study/inputs.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
@@ -38,6 +41,19 @@ TEST_CASE("shipped files are recognised for what they are", "[app]") {
   CHECK_FALSE(known_input((kRoot / "README.md").string()));
   CHECK_FALSE(known_input("no-such-name"));
   CHECK_FALSE(known_input(""));
+}
+
+// Both tables count GPUs in a column; only frameworks' have one of degrees by their own names.
+TEST_CASE("a table with a column of GPUs is no configuration of a framework", "[app]") {
+  const auto what = [](const std::string& header) {
+    const fs::path file = fs::temp_directory_path() / ("stagecraft-kinds-" + std::to_string(::getpid()) + ".csv");
+    write_file(file.string(), header + "\n");
+    const std::string is = known_input(file.string())->what;
+    fs::remove(file);
+    return is;
+  };
+  CHECK(what("gpu,num_gpus,size_bytes,time_us") == "is a table");
+  CHECK(what("model,num_gpus,tp_size,pp_size") == "is a configuration of a training framework");
 }
 
 TEST_CASE("a shipped name is what its file is, and its calls name it", "[app]") {

@@ -19,7 +19,7 @@ namespace stagecraft {
 namespace {
 
 struct ValidateCommand {
-  std::string file;
+  std::vector<std::string> files;
   OutputOptions output;
   bool timeline = false, sailor = false;
   std::string figures, trace, studies, errors, pairs;
@@ -38,7 +38,9 @@ RowFilter filter_of(const std::string& text) {
 }
 
 void add_flags(Flags& flags, ValidateCommand& options) {
-  flags.add("TRUTH", &options.file, "measured runs; the files tell what measured them", {.required = true});
+  flags.add("TRUTH", &options.files,
+            "measured runs, a file or a folder; the files tell what measured them; or several tables",
+            {.required = true});
   add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
   add_table_flags(flags, options.output);
   flags.add("--timeline", &options.timeline, "compare one run that `execute` wrote, task by task");
@@ -60,8 +62,17 @@ void add_flags(Flags& flags, ValidateCommand& options) {
             {.name = "FILE"});
 }
 
+// The one file or folder that a flag is about.
+const std::string& only_file(const ValidateCommand& options, const char* flag) {
+  if (options.files.size() > 1) {
+    throw InputError({flag, 0, 0},
+                     "it is about one file or folder, and " + std::to_string(options.files.size()) + " are given");
+  }
+  return options.files.front();
+}
+
 ExitStatus validate_timeline(const ValidateCommand& options) {
-  const RunRecord record = read_run_record(options.file);
+  const RunRecord record = read_run_record(only_file(options, "--timeline"));
   const RunAccuracy accuracy = accuracy_of(record);
   if (!options.trace.empty()) {
     const std::array timelines{NamedTimeline{"measured", record.timeline},
@@ -87,9 +98,10 @@ ExitStatus run(const ValidateCommand& options) {
   if (!options.trace.empty()) {
     throw InputError({"--trace", 0, 0}, "a trace is of one run; allowed with --timeline");
   }
-  if (options.sailor && !is_sailor(options.file)) {
-    throw InputError({options.file}, "no plans of Sailor's; allowed with --sailor: a folder of measured_summary.csv, "
-                                     "profiles_simulator.json and llm_info.json");
+  if (options.sailor && !is_sailor(only_file(options, "--sailor"))) {
+    throw InputError({options.files.front()},
+                     "no plans of Sailor's; allowed with --sailor: a folder of measured_summary.csv, "
+                     "profiles_simulator.json and llm_info.json");
   }
   check_columns(options.output, header_of_validated_rows());
   Progress progress(options.output.quiet);
@@ -101,7 +113,8 @@ ExitStatus run(const ValidateCommand& options) {
   for (const std::string& filter : options.filters) {
     how.filters.push_back(filter_of(filter));
   }
-  const Validation validation = validate(options.file, how);
+  const std::vector<std::filesystem::path> paths(options.files.begin(), options.files.end());
+  const Validation validation = validate(paths, how);
   if (!options.pairs.empty()) {
     write_file(options.pairs, to_csv(validation.what_ifs));
   }

@@ -89,8 +89,8 @@ struct FileKind {
 bool is_config(const FileHead& file) {
   const auto says = [&](const char* word) { return file.text.find(word) != std::string::npos; };
   if (file.suffix == ".csv") {
-    const std::string header = file.text.substr(0, file.text.find('\n'));
-    return header.find("tp_size") != std::string::npos || header.find("num_gpus") != std::string::npos;
+    const std::string header = "," + file.text.substr(0, file.text.find_first_of("\r\n")) + ",";
+    return header.find(",tp_size,") != std::string::npos || header.find(",tp,") != std::string::npos;
   }
   if (is_yaml(file)) {
     return file.has("per_device_batch_size") || file.has("base_config") || file.has("parallelism") ||

@@ -24,6 +24,21 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> tables_at(const fs::path& path) { return files_at(path, is_truth_table); }
 
+// Each table once, in the order in which they are given.
+std::vector<fs::path> tables_of(std::span<const fs::path> paths) {
+  std::vector<fs::path> tables;
+  std::set<fs::path> seen;
+  for (const fs::path& path : paths) {
+    for (const fs::path& table : tables_at(path)) {
+      if (!seen.insert(fs::weakly_canonical(table)).second) {
+        throw InputError({table.string()}, "the table is given twice; allowed: each table once");
+      }
+      tables.push_back(table);
+    }
+  }
+  return tables;
+}
+
 struct FilterColumn {
   std::string_view name;
   std::string (*text)(const TruthRow& row);
@@ -283,11 +298,11 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
 
 bool is_truth(const fs::path& path) { return !tables_at(path).empty(); }
 
-Validation validate_truth(const fs::path& path, const ValidateOptions& options) {
+Validation validate_truth(std::span<const fs::path> paths, const ValidateOptions& options) {
   Validation validation{.source = "tables of measured runs"};
   std::vector<TruthRow> rows;
   HighestCaps highest;
-  for (const fs::path& file : tables_at(path)) {
+  for (const fs::path& file : tables_of(paths)) {
     validation.inputs.push_back(file.string());
     for (TruthRow& row : read_truth(file)) {
       double& cap = highest[{row.set, row.gpu}];
