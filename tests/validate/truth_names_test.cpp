@@ -32,6 +32,17 @@ TruthRow row_on(const std::string& gpu) {
   return row;
 }
 
+std::string text_of(const TruthRow& row);
+
+// Words of a row's flags, as flags.csv has them.
+std::string flagged(std::map<std::string, std::string> flags) {
+  TruthRow row = row_on("h100-80gb-sxm");
+  row.degrees.context = 2;
+  row.zero = "distributed optimizer";
+  row.flags = std::move(flags);
+  return text_of(row);
+}
+
 std::string text_of(const TruthRow& row) {
   const auto study = truth_study(row, kRoot);
   const auto* reason = std::get_if<Infeasible>(&study);
@@ -330,6 +341,43 @@ TEST_CASE("a unit may be spelled in any usual way", "[validate][truth]") {
   CHECK(scale("peak_memory", "GiB per GPU") == near(1024.0 * 1024 * 1024));
   CHECK_THAT(error_of([&] { scale("peak_memory", "stones"); }),
              Contains("table.csv:2:3: ") && Contains("allowed: GiB"));
+}
+
+TEST_CASE("what overlaps, and how ranks share tokens, is as the flags of a row say", "[validate][truth]") {
+  CHECK_THAT(flagged({}), !Contains("gradient_bucket") && !Contains("gather:") && !Contains("context_rule"));
+  CHECK_THAT(flagged({{"overlap_grad_reduce", "true"}}), !Contains("gradient_bucket"));
+  CHECK_THAT(flagged({{"overlap_grad_reduce", "false"}}), Contains("  gradient_bucket: none\n"));
+  CHECK_THAT(flagged({{"overlap_param_gather", "true"}}), Contains("    gather: before-use\n"));
+  CHECK_THAT(flagged({{"overlap_param_gather", "false"}}), Contains("    gather: after-step\n"));
+  for (const auto& [theirs, ours] :
+       {std::pair{"a2a", "all-to-all"}, {"p2p", "ring"}, {"all_gather", "all-gather"}, {"a2a+p2p", "both"}}) {
+    CHECK_THAT(flagged({{"cp_comm_type", theirs}}), Contains("    context_rule: " + std::string(ours) + "\n"));
+  }
+}
+
+// What a table says goes before what the script that launched its runs says.
+TEST_CASE("a public script that launched a table's runs says what the table does not", "[validate][truth]") {
+  TruthRow row = row_on("b200-sxm");
+  CHECK(launcher_flags(row).empty());
+  row.source = "MooreThreads/SimuMax docs";
+  CHECK(launcher_flags(row).at("cp_comm_type") == "a2a");
+  CHECK(launcher_flags(row).at("overlap_grad_reduce") == "false");
+  row.source = "MLPerf Training v5.1 results (NVIDIA/results)";
+  CHECK(launcher_flags(row).empty()); // of pre-training nothing is said
+  row.model = "Llama2 70B LoRA";
+  CHECK(launcher_flags(row).at("cp_comm_type") == "a2a");
+  row.gpu = "mi325x";
+  CHECK(launcher_flags(row).empty());
+  row.gpu = "h100-80gb-sxm";
+  row.source = "MLPerf Training v4.0 results (NVIDIA/results)";
+  CHECK(launcher_flags(row).empty());
+}
+
+TEST_CASE("devices of a DGX-2 are in its sockets", "[validate][truth]") {
+  CHECK_THAT(text_of(row_on("v100-32gb-sxm(DGX-2)")), Contains("v100-sxm3-32gb\""));
+  CHECK_THAT(text_of(row_on("v100-32gb-sxm-450w(DGX-2H)")), Contains("v100-sxm3-32gb-450w\""));
+  CHECK_THAT(text_of(row_on("V100-SXM3-32GB")), Contains("v100-sxm3-32gb\""));
+  CHECK_THAT(text_of(row_on("v100-32gb-sxm")), Contains("v100-sxm2-32gb\""));
 }
 
 } // namespace

@@ -45,7 +45,6 @@ std::string study_of(const std::string& table) {
   return read_file(studies / "a.yaml");
 }
 
-// Their configurations hold frozen weights, and what SwiGLU keeps, in 8 bits.
 TEST_CASE("a row is predicted as the study that it makes, in the unit of its metric", "[validate][truth]") {
   const std::string one_device =
       kHeader + line("a", "iteration_seconds", "s,0.1") + line("b", "iteration_seconds", "ms,100") +
@@ -130,17 +129,28 @@ std::pair<double, std::vector<std::string>> joined_by(const std::string& network
 TEST_CASE("a network is of a device, a node or so many ports, and of a node where nobody says", "[validate][truth]") {
   constexpr double kReached = 0.9, kGigabit = 1e9 / 8; // of a NIC's rate, as in shipped platforms
   const auto is_of_node = [](const std::string& one) { return one.ends_with(" Gb/s for a whole node"); };
-  for (const auto& [words, of_device, said] : {std::tuple{"400 Gb/s RDMA per GPU", 400.0, true},
-                                               {"1600 Gb/s RoCE per node", 200.0, true},
-                                               {"8x HDR 200Gb/s IB", 200.0, true},
-                                               {"4x100 Gbps RoCE", 50.0, true},
-                                               {"InfiniBand 200 Gb/s", 25.0, false},
-                                               {"100 Gbit/s", 12.5, false}}) {
+  for (const auto& [words, of_device, said] :
+       {std::tuple{"400 Gb/s RDMA per GPU", 400.0, true},
+        {"1600 Gb/s RoCE per node", 200.0, true},
+        {"8x HDR 200Gb/s IB", 200.0, true},
+        {"4x100 Gbps RoCE", 50.0, true},
+        {"Storage: 2x 400Gb/s, Compute: 8x NDR 100Gb/s, Management: 1Gb/s", 100.0, true},
+        {"BF3 800Gbps for NS and 4xBF3 400Gbps for EW", 200.0, true},
+        {"InfiniBand 200 Gb/s", 25.0, false},
+        {"25GbE", 3.125, false},
+        {"100 Gbit/s", 12.5, false}}) {
     CAPTURE(words);
     const auto [bandwidth, assumed] = joined_by(words);
     CHECK(bandwidth == near(of_device * kGigabit * kReached));
     CHECK(std::any_of(assumed.begin(), assumed.end(), is_of_node) == !said);
   }
+}
+
+// The rate is the Ethernet's; devices meet over InfiniBand, of which nobody says how fast it is.
+TEST_CASE("a network whose rate is not said is that of the shipped node", "[validate][truth]") {
+  const auto [bandwidth, assumed] = joined_by("100GbE InfiniBand");
+  CHECK(bandwidth == near(joined_by("InfiniBand").first));
+  CHECK_THAT(join(assumed), Contains("the network of dgx-a100"));
 }
 
 // 16 billion parameters with Adam on one device of 80 GB.
@@ -263,6 +273,7 @@ TEST_CASE("what a row does not state is assumed, and said", "[validate][truth]")
   CHECK(says("2 samples in a micro-batch")); // 8 are no multiple of 4 x 4 replicas
 }
 
+// Their configurations hold frozen weights, and what SwiGLU keeps, in 8 bits.
 TEST_CASE("a run of MLPerf that trains adapters holds in 8 bits what can be held so", "[validate][truth][lora]") {
   const auto row = [](const std::string& source, const std::string& precision, const std::string& note) {
     return study_of("case,source,model,layers,hidden,heads,ffn_hidden,seq_len,gpu,num_gpus,micro_batch,global_batch,"
@@ -608,6 +619,23 @@ TEST_CASE("malformed rows are located errors", "[validate][truth]") {
   CHECK_THAT(error(kHeader + line("a", "iteration_seconds", "s,inf")), Contains("made-up.csv:2:"));
   CHECK_THAT(error(kHeader + "a,b,c\n"), Contains("made-up.csv:2:"));
   CHECK_THAT(error(kHeader + line("a", "iteration_seconds", "s,-1")), Contains("made-up.csv:2:"));
+}
+
+TEST_CASE("several tables are predicted as a folder of them is, each once", "[validate][truth]") {
+  const fs::path one = table_of(kHeader + line("a", "iteration_seconds", "s,0.1"), "one.csv");
+  const fs::path two = table_of(kHeader + line("b", "iteration_seconds", "s,0.2"), "two.csv");
+  const auto names = [](const std::vector<fs::path>& paths) {
+    std::string all;
+    for (const ValidationRow& row : validate(paths, {.shipped = kRoot}).rows) {
+      all += row.group + " " + row.case_name + " " + to_digits(row.predicted, 6) + "\n";
+    }
+    return all;
+  };
+  CHECK(names({one}) + names({two}) == names({one, two}));
+  CHECK_THAT(error_of([&] { names({one, two, one}); }), Contains("one.csv: the table is given twice"));
+  CHECK_THAT(error_of([&] { names({one, one.parent_path()}); }), Contains("given twice"));
+  CHECK_THAT(error_of([&] { names({one, kRoot / "README.md"}); }), Contains("README.md: no table of measured runs"));
+  CHECK_THAT(error_of([&] { names({one, "no-such.csv"}); }), Contains("no-such.csv: no such file"));
 }
 
 TEST_CASE("filters choose rows by their columns", "[validate][truth]") {

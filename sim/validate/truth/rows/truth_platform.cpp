@@ -113,13 +113,15 @@ std::string_view node_of(const std::string& device) {
   return found == kNodes.end() ? kPlainNode : found->node;
 }
 
-// What a row calls its devices, in words. Those of a chassis of NVIDIA's are in its sockets; a card is on PCIe; and of
-// AMD's modules of two chips a framework sees one, of which a node has eight.
+// What a row calls its devices, in words. Those of a chassis of NVIDIA's are in its sockets, of a DGX-2 in SXM3; a card
+// is on PCIe; and of AMD's modules of two chips a framework sees one, of which a node has eight.
 std::set<std::string> wanted_words(const TruthRow& row) {
   constexpr int kChipsOfNode = 8;
   std::set<std::string> wanted = words_of(plain_words(row.gpu));
   if (wanted.erase("dgx") + wanted.erase("hgx") > 0) {
-    wanted.insert("sxm");
+    const bool second = wanted.erase("2") + wanted.erase("2h") > 0;
+    wanted.insert(second ? "sxm3" : "sxm");
+    wanted.erase(second ? "sxm" : "");
   }
   if (wanted.contains("nvl")) {
     wanted.insert("pcie");
@@ -185,9 +187,8 @@ struct StatedNetwork {
   bool says_of_what = true; // of a device, a node, or so many ports
 };
 
-// Of a text such as "8x NDR 400Gb/s IB", "800 Gb/s per node" or "400 Gbps RDMA per GPU".
-StatedNetwork network_of(const std::string& text, int devices) {
-  const std::string plain = text.substr(0, std::min(text.find("Management"), text.find("Data bandwidth")));
+// The rate that a text states, in Gb/s, and where it stands; 0: none.
+std::pair<double, std::size_t> stated_gigabits(const std::string& text) {
   struct Unit {
     std::string_view name;
     double gigabits;
@@ -198,38 +199,66 @@ StatedNetwork network_of(const std::string& text, int devices) {
   std::size_t unit = std::string::npos;
   double scale = 1;
   for (const Unit& one : kUnits) {
-    if (const std::size_t found = plain.find(one.name); found < unit) {
+    if (const std::size_t found = text.find(one.name); found < unit) {
       unit = found;
       scale = one.gigabits;
     }
   }
-  if (unit == std::string::npos) {
-    return {};
+  const bool ethernet_alone = unit != std::string::npos && text.compare(unit, 3, "GbE") == 0 &&
+                              plain_words(text).find("infiniband") != std::string::npos; // whose rate is not said
+  if (unit == std::string::npos || ethernet_alone) {
+    return {0, unit};
   }
   std::size_t end = unit;
-  while (end > 0 && plain[end - 1] == ' ') {
+  while (end > 0 && text[end - 1] == ' ') {
     --end;
   }
   std::size_t begin = end;
-  while (begin > 0 && (std::isdigit(static_cast<unsigned char>(plain[begin - 1])) != 0 || plain[begin - 1] == '.')) {
+  while (begin > 0 && (std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0 || text[begin - 1] == '.')) {
     --begin;
   }
-  const double rate = begin < end ? scale * std::atof(plain.substr(begin, end - begin).c_str()) : 0;
-  const auto says = [&](std::string_view words) { return plain.find(words, unit) != std::string::npos; };
+  return {begin < end ? scale * std::atof(text.substr(begin, end - begin).c_str()) : 0, unit};
+}
+
+// Of one kind of ports, as "Compute: 8x NDR 400Gb/s IB", "800 Gb/s per node" or "400 Gbps RDMA per GPU".
+StatedNetwork network_of_ports(const std::string& text, int devices) {
+  const auto [rate, unit] = stated_gigabits(text);
+  const auto says = [&](std::string_view words) { return text.find(words, unit) != std::string::npos; };
   const bool each = says("per GPU") || says("per device");
-  bool of_node = says("per node") || says("per server");
-  int ports = each ? devices : 1;
-  const std::size_t compute = plain.find("Compute: ");
-  const std::size_t from = compute == std::string::npos ? 0 : compute + std::string_view("Compute: ").size();
-  std::size_t digits = from;
-  while (digits < plain.size() && std::isdigit(static_cast<unsigned char>(plain[digits])) != 0) {
-    ++digits;
+  const std::size_t label = text.find(':');
+  const std::size_t from = text.find_first_not_of(' ', label == std::string::npos ? 0 : label + 1);
+  const std::size_t digits = text.find_first_not_of("0123456789", from);
+  if (digits != std::string::npos && digits > from && text[digits] == 'x') {
+    return {rate * std::atoi(text.c_str() + from), true};
   }
-  if (digits > from && digits < plain.size() && plain[digits] == 'x') {
-    ports = std::atoi(plain.substr(from, digits - from).c_str());
-    of_node = true;
+  return {each ? rate * devices : rate, each || says("per node") || says("per server")};
+}
+
+// Whether ports carry what devices exchange, and not what hosts store, or what comes from outside ("north-south").
+bool joins_devices(const std::string& text) {
+  const auto says = [&](std::string_view word) { return text.find(word) != std::string::npos; };
+  return (says("Compute") || !says("Storage")) && !says("Management") && !says("Data bandwidth") && !says("for NS");
+}
+
+// Of a text such as "Storage: 2x 400Gb/s, Compute: 8x NDR 400Gb/s IB": of several kinds of ports the fastest.
+StatedNetwork network_of(const std::string& text, int devices) {
+  StatedNetwork best;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = text.size(), next = text.size();
+    for (const std::string_view between : {", ", "; ", " and "}) {
+      if (const std::size_t found = text.find(between, begin); found < end) {
+        end = found;
+        next = found + between.size();
+      }
+    }
+    const std::string ports = text.substr(begin, end - begin);
+    if (const StatedNetwork one = network_of_ports(ports, devices);
+        joins_devices(ports) && one.gigabits > best.gigabits) {
+      best = one;
+    }
+    begin = next;
   }
-  return {rate * ports, each || of_node};
+  return best;
 }
 
 // Cards by the generation of PCIe, and what a pinned copy reaches of it, as in the shipped platforms: of 15.75, 31 and

@@ -302,6 +302,7 @@ std::vector<TruthRow> read_truth(const std::filesystem::path& file) {
     if (const auto found = flags.find(rows.back().case_name); found != flags.end()) {
       rows.back().flags = found->second;
     }
+    rows.back().flags.merge(launcher_flags(rows.back()));
   }
   return rows;
 }

@@ -61,6 +61,10 @@ struct TruthRow {
   bool mentions(std::string_view word) const;
 };
 
+/// What the script that launched the row's run says of it and the row does not, where that script is public: columns of
+/// flags.csv, and Megatron-LM's `cp_comm_type`.
+std::map<std::string, std::string> launcher_flags(const TruthRow& row);
+
 /// The number that follows these words in a text; 0 where they are not there, or no number follows.
 int number_after(const std::string& text, std::string_view words);
 

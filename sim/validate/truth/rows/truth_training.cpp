@@ -228,7 +228,8 @@ private:
     }
   }
 
-  // How tokens reach experts, what is left to hosts, and graphs of kernels, which the host launches at once.
+  // How tokens reach experts, what is left to hosts, graphs of kernels, which the host launches at once, and whether
+  // replicas reduce gradients beside the last backward.
   std::string write_flags() {
     const std::string dispatcher = row_.flag("dispatcher");
     const bool named = row_.mentions("DeepEP") || row_.mentions("HybridEP");
@@ -241,6 +242,9 @@ private:
       assume("tokens go to experts by HybridEP, as in the performance recipes of that release");
     }
     write_captured();
+    if (row_.flag("overlap_grad_reduce") == "false") {
+      line("  gradient_bucket: none");
+    }
     if (tensor_ > 1 && (row_.flag("tp_comm_overlap") == "true" || row_.mentions("async_TP=True"))) {
       line("  pipelined_exchange: true");
     }
@@ -347,6 +351,9 @@ private:
     if (zero >= 0) {
       line("    zero: " + std::to_string(zero));
     }
+    if (const std::string beside = row_.flag("overlap_param_gather"); zero == 1 && !beside.empty()) {
+      line(std::string("    gather: ") + (beside == "true" ? "before-use" : "after-step"));
+    }
     const int degree = number_after(words, "degree ");
     const int shard = has(words, "hsdp")                          ? row_.devices_per_node
                       : has(words, "groups of ")                  ? number_after(words, "groups of ")
@@ -358,12 +365,24 @@ private:
     }
   }
 
+  // By the words of Megatron-LM's --cp-comm-type.
+  void write_context_rule() {
+    constexpr std::array kRules = {Alias{"a2a+p2p", "both"}, Alias{"a2a", "all-to-all"},
+                                   Alias{"all_gather", "all-gather"}, Alias{"p2p", "ring"}};
+    const auto rule = std::find_if(kRules.begin(), kRules.end(),
+                                   [&](const Alias& one) { return one.theirs == row_.flag("cp_comm_type"); });
+    if (rule != kRules.end()) {
+      line("    context_rule: " + std::string(rule->ours));
+    }
+  }
+
   std::string write_degrees() {
     line("  parallel:");
     line("    tensor: " + std::to_string(tensor_));
     line("    pipeline: " + std::to_string(pipeline_));
     if (context_ > 1) {
       line("    context: " + std::to_string(context_));
+      write_context_rule();
     }
     const int expert = row_.degrees.expert;
     const bool mixture = row_.sizes.experts > 0 || (setting_.model != nullptr && setting_.model->mixture);
