@@ -41,7 +41,8 @@ struct StageMemory {
   Bytes buffers;
   /// Beside these, while a forward or a backward runs, and while recompute does: what a pass gathers and lets go.
   Bytes passing, passing_again;
-  /// A buffer for what a pass gathers, from the first one on; all stages of a device have the same one.
+  /// A buffer for what a pass gathers, from the first one on, and empty gradients; all stages of a device have the same
+  /// ones.
   Bytes common_buffer;
   /// What the device's host holds for it: all the time, and once for each micro-batch in flight.
   Bytes host, host_per_micro_batch;

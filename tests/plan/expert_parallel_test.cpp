@@ -230,6 +230,42 @@ TEST_CASE("a rank that gathers all tokens holds them while a pass runs", "[plan]
   CHECK(world.stage({}).replicas.front().memory.in_turn().value == 0); // all experts are here
 }
 
+// Two bytes for each number of a weight: of the first layer 16 x 16, of the router 16 x 8, and of the experts' products
+// 16 x 32 and 32 x 16, once each, however many experts a rank has.
+TEST_CASE("autograd's empty gradients are one of each shape of weights", "[plan][experts][memory]") {
+  constexpr double kShapes = 16 * 16 + 16 * 8 + 16 * 32 + 32 * 16;
+  Mixture world(4);
+  world.training.fused_gradient_sums = true;
+  const auto held = [&](const Experts& shared) {
+    return world.stage(shared).replicas.front().memory.common_buffer.value;
+  };
+  CHECK(held({4}) == 0); // nothing asks for them
+  world.training.gradient_placeholders = true;
+  CHECK(held({4}) == near(2 * kShapes));
+  CHECK(held({}) == near(2 * kShapes));
+  world.training.fused_gradient_sums = false; // gradients themselves are handed over
+  CHECK(held({4}) == 0);
+}
+
+// Layers of a block have the shapes of all others; a tensor group of two has half of each.
+TEST_CASE("weights of one shape have one empty gradient, of a rank's part", "[plan][memory]") {
+  Training training = Mixture::half(2);
+  training.fused_gradient_sums = training.gradient_placeholders = true;
+  test::RooflineProblem world(test::workload("name: chain\ninput: {shape: [8, 16]}\nlayers:\n"
+                                             "  - {name: a, kind: linear, features: 32, bias: false}\n"
+                                             "  - {name: b, kind: linear, features: 16, bias: false}\n"
+                                             "  - {name: c, kind: linear, features: 32, bias: false}\n"
+                                             "  - {name: d, kind: linear, features: 16, bias: false}\n"),
+                              Mixture::with_rates(test::World(Mixture::star(2)).platform), training, 1);
+  const auto held = [&](int tensor) {
+    Stage stage{.operators = {0, 1, 2, 3}, .devices = {0, 1}};
+    stage.tensor_parallel = tensor;
+    return cost_plan(world.problem, {.strategy = "", .stages = {stage}}).stages.front().replicas.front().memory;
+  };
+  CHECK(held(1).common_buffer.value == near(2 * (16 * 32 + 32 * 16)));
+  CHECK(held(2).common_buffer.value == near(2 * (16 * 32 + 32 * 16) / 2));
+}
+
 // Popular experts make the rank that has them the busiest: all 16 tokens of each of four ranks go to it if the first
 // two experts are all that anybody chooses, once each.
 TEST_CASE("a token is sent once to a rank that has two of its experts", "[plan][experts]") {

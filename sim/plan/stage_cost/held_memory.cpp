@@ -2,11 +2,18 @@
 #include "sim/plan/stage_cost/held_memory.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
 
+#include "sim/plan/stage_cost/host_launches.hpp"
 #include "sim/plan/stage_cost/kept_bytes.hpp"
 
 namespace stagecraft {
 namespace {
+
+// Sizes of a product's weights, of KernelOp::gemm.
+constexpr std::size_t kColumns = 2, kDepth = 3;
 
 // Where ranks get all tokens they hold those of one mixture at a time; of what comes with them, backward keeps a part.
 void hold_gathered(const GatheredTokens& gathered, bool again, HeldMemory& held) {
@@ -14,6 +21,34 @@ void hold_gathered(const GatheredTokens& gathered, bool again, HeldMemory& held)
   held.choices = std::max(held.choices, gathered.choices);
   held.gathered_again = std::max(held.gathered_again, again ? gathered.tokens : Bytes{0});
   held.choices_again = std::max(held.choices_again, again ? gathered.choices : Bytes{0});
+}
+
+// Bytes of the weights of one of the operator's products, as a device has it; 0: it has none that are trained.
+Bytes weights_of_product(const Problem& problem, OperatorId op, const RankShare& part) {
+  const Operator& what = problem.model.operators[op];
+  if (what.kind != KernelKind::matmul || what.forward.calls.empty()) {
+    return {};
+  }
+  return Bytes{parameter_bytes(problem.training).weight * what.parameters * part.parameters /
+               products_of(what, part.shard)};
+}
+
+// Transformer Engine keeps one for each shape, whatever weights have it (`get_dummy_wgrad`, its pull request 1651).
+Bytes placeholders_of(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  const Training& training = problem.training;
+  if (!training.fused_gradient_sums || !training.gradient_placeholders) {
+    return {};
+  }
+  std::map<std::array<double, 2>, Bytes> by_shape;
+  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
+    const Bytes weights = weights_of_product(problem, stage.operators[i], split.operators[i]);
+    if (weights.value > 0) {
+      const KernelShape& shape = problem.model.operators[stage.operators[i]].forward.calls.front().shape;
+      by_shape[{shape[kColumns], shape[kDepth]}] = weights;
+    }
+  }
+  return std::accumulate(by_shape.begin(), by_shape.end(), Bytes{},
+                         [](Bytes sum, const auto& one) { return sum + one.second; });
 }
 
 // The amounts that the model's file gives.
@@ -60,6 +95,7 @@ HeldMemory held_by(const Problem& problem, const Stage& stage, const TensorSplit
     return held_as_given(problem, stage);
   }
   HeldMemory held;
+  held.placeholders = placeholders_of(problem, stage, split);
   Bytes segment; // of the last operator that runs again; those of a segment follow one another
   std::optional<int> number;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
@@ -119,7 +155,8 @@ StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const 
   memory.recomputed = held.recomputed * share;
   memory.read_again = held.read_again * share;
   memory.for_deferred = held.for_deferred * share;
-  memory.common_buffer = held.gathered * share; // of forwards; sums, gradients and their sums are as large
+  // Of forwards; sums, gradients and their sums are as large.
+  memory.common_buffer = held.gathered * share + held.placeholders;
   memory.passing = std::max(held.gathered, held.choices) * share;
   memory.passing_again = std::max(held.gathered_again, held.choices_again) * share;
   if (!problem.model.memory_given) {

@@ -23,6 +23,7 @@ struct HeldMemory {
   Bytes for_deferred;               ///< of the weights whose gradients are computed after all backwards
   Bytes gathered, gathered_again;   ///< tokens of all ranks that share experts: by any pass, and by recompute
   Bytes choices, choices_again;     ///< of these tokens, of any number of bytes
+  Bytes placeholders;               ///< empty gradients, one for each shape of a product's weights
 };
 
 /// What a device of `stage` holds, its tensors divided as `split` says; where the model's file gives amounts, these.

@@ -19,11 +19,7 @@ double launches_each(const Operator& what, const HostLaunches& host, const Shard
   if (what.captured) {
     return 0;
   }
-  if (!host.by_expert || !is_grouped_product(what)) {
-    return host.kernels / host_speed;
-  }
-  const double ranks = static_cast<double>(shard.replicas) * (shard.by_expert ? shard.degree : 1);
-  return std::max(1.0, what.forward.calls.front().shape[0] / ranks);
+  return host.by_expert && is_grouped_product(what) ? products_of(what, shard) : host.kernels / host_speed;
 }
 
 PassLaunches launches_of(const Operator& what, const HostLaunches& host, const Shard& shard, double host_speed) {
@@ -46,6 +42,14 @@ double trained_tensors(const Operator& what) {
 Shard shard_at(std::span<const Shard> shards, std::size_t at) { return shards.empty() ? Shard{} : shards[at]; }
 
 } // namespace
+
+double products_of(const Operator& what, const Shard& shard) {
+  if (!is_grouped_product(what)) {
+    return 1;
+  }
+  const double ranks = static_cast<double>(shard.replicas) * (shard.by_expert ? shard.degree : 1);
+  return std::max(1.0, what.forward.calls.front().shape[0] / ranks);
+}
 
 double slowest_host(const Platform& platform, std::span<const DeviceId> devices) {
   double slowest = std::numeric_limits<double>::infinity();

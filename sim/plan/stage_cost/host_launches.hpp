@@ -36,6 +36,9 @@ struct OperatorExchanges {
   int count = 0;   ///< each of which the host launches, as it does a kernel
 };
 
+/// Products that a rank's kernel of the operator is made of: of a mixture's experts one for each that the rank has.
+double products_of(const Operator& what, const Shard& shard);
+
 /// The lowest host speed of some devices.
 double slowest_host(const Platform& platform, std::span<const DeviceId> devices);
 

@@ -379,6 +379,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.step = map.choice("step", kStepModes, "barrier").step;
   training.clip_gradients = map.boolean("clip_gradients", training.clip_gradients);
   training.fused_gradient_sums = map.boolean("fused_gradient_sums", training.fused_gradient_sums);
+  training.gradient_placeholders = map.boolean("gradient_placeholders", training.gradient_placeholders);
   if (training.clip_gradients && training.step != StepMode::barrier) {
     throw InputError(map.where("step"), "the norm by which gradients are clipped is known when all stages have theirs; "
                                         "allowed: 'step' barrier, or 'clip_gradients' false");

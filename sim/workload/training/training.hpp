@@ -239,6 +239,9 @@ struct Training {
   /// Products that make gradients of weights add them to the sums of earlier micro-batches: docs/model.md, "Sums of
   /// gradients". Otherwise what adds them up is not counted.
   bool fused_gradient_sums = false;
+  /// With these, autograd is handed an empty gradient in place of each, one for each shape, which stays (Transformer
+  /// Engine's `get_dummy_wgrad`): docs/model.md, "Memory".
+  bool gradient_placeholders = false;
   const Fp8Row* fp8 = &kFp8Recipes[0];
   bool fp8_weights = false;                       ///< weights of products in 8 bits are held so alone
   bool fp8_activations = false;                   ///< what gated layers keep for backward is held in 8 bits
