@@ -25,7 +25,7 @@ using LinkId = int;   ///< index into Platform::links
 enum class Origin { measured, catalogue, made_up };
 
 /// Where the power of a blocked device lies between idle and busy, unless its type says it. Measured on pipelines of
-/// Chung et al. (2024): 0.31 on A40, 0.36 and 0.40 on A100 (docs/validation.md).
+/// Chung et al. (2024): 0.31 on A40, 0.36 and 0.40 on A100 (docs/validation/clocks.md).
 inline constexpr double kWaitingShare = 0.35;
 /// The lowest and highest of these.
 inline constexpr double kLeastWaitingShare = 0.31, kMostWaitingShare = 0.4;

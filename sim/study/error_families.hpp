@@ -1,4 +1,4 @@
-// How far off predictions of measured runs were, by families of runs: docs/validation.md, "How sure a prediction is".
+// How far off predictions of measured runs were, by families of runs: docs/validation/intervals.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

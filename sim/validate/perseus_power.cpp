@@ -11,7 +11,8 @@
 namespace stagecraft::perseus {
 namespace {
 
-/// A reference that is stated rather than read: fitted to the runs of Chung et al. 2024, as docs/validation.md says.
+/// A reference that is stated rather than read: fitted to the runs of Chung et al. 2024, as
+/// docs/validation/clocks.md says.
 struct StatedPower {
   std::string_view gpu;
   double busy, blocked; ///< W

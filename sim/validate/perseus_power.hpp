@@ -1,4 +1,4 @@
-// What the GPUs of measured pipelines draw at their highest clock. docs/validation.md.
+// What the GPUs of measured pipelines draw at their highest clock. docs/validation/clocks.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

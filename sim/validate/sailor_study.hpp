@@ -1,4 +1,4 @@
-// From a plan that Sailor measured to the study that predicts it: docs/validation.md, "Plans on unlike nodes".
+// From a plan that Sailor measured to the study that predicts it: docs/validation/unlike-nodes.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

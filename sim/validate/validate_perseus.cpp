@@ -1,5 +1,5 @@
 // Replays measured pipelines: 1F1B with merged blocking sends and receives, every micro-batch at its own clocks.
-// Nothing is fitted on the run that it predicts; docs/validation.md says what is fitted on which runs.
+// Nothing is fitted on the run that it predicts; docs/validation/clocks.md says what is fitted on which runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>

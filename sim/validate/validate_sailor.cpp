@@ -1,4 +1,4 @@
-// Sailor's measured plans beside their replays. docs/validation.md, "Plans on unlike nodes".
+// Sailor's measured plans beside their replays. docs/validation/unlike-nodes.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -29,22 +29,24 @@ Validation validate(std::span<const std::filesystem::path> paths, const Validate
 
 bool is_perseus(const std::filesystem::path& folder);
 /// Pipelines measured under 1F1B at many clocks (Chung et al., SOSP 2024): iteration times and energies.
-/// docs/validation.md.
+/// docs/validation/clocks.md.
 Validation validate_perseus(const std::filesystem::path& folder, const ValidateOptions& options);
 
 bool is_runs(const std::filesystem::path& path);
 /// Runs that `execute` wrote, a file or a folder of them: iteration times at the model's own scale, predicted from the
-/// times of their parts, and how well the predictions rank the runs of one model on one platform. docs/validation.md.
+/// times of their parts, and how well the predictions rank the runs of one model on one platform.
+/// docs/validation/real-runs.md.
 Validation validate_runs(const std::filesystem::path& path, const ValidateOptions& options);
 
 bool is_sailor(const std::filesystem::path& folder);
 /// Plans that Sailor measured on nodes alike and unlike (Strati et al., SOSP 2025): iteration times and peak memory, by
-/// the measured times of layers and networks. docs/validation.md.
+/// the measured times of layers and networks. docs/validation/unlike-nodes.md.
 Validation validate_sailor(const std::filesystem::path& folder, const ValidateOptions& options);
 
 bool is_witness(const std::filesystem::path& path);
 /// What a framework measured of a model on one device, a file or a folder of them: each layer's passes, the step and
-/// the peak of memory, by the model's profile or else by the device's fits. docs/validation.md.
+/// the peak of memory, by the model's profile or else by the device's fits.
+/// docs/validation/framework-on-one-device.md.
 Validation validate_witness(const std::filesystem::path& path, const ValidateOptions& options);
 
 } // namespace stagecraft

@@ -43,9 +43,9 @@ TEST_CASE("a device type in SI units", "[platform][device]") {
 }
 
 TEST_CASE("the rule for waiting lies within what was measured of blocked GPUs", "[platform][device]") {
-  // Least squares over the ranks of measured pipelines (docs/validation.md), idle power by the device files' rule of
-  // 15 % of the board's 300 W: A40 (124 - 45) / (297 - 45), A100 (138.8 - 45) / (306.6 - 45) and, in another model's
-  // pipeline, (145.3 - 45) / (299.1 - 45).
+  // Least squares over the ranks of measured pipelines (docs/validation/clocks.md), idle power by the device files'
+  // rule of 15 % of the board's 300 W: A40 (124 - 45) / (297 - 45), A100 (138.8 - 45) / (306.6 - 45) and, in another
+  // model's pipeline, (145.3 - 45) / (299.1 - 45).
   const double a40 = 79.0 / 252, a100 = 93.8 / 261.6, other = 100.3 / 254.1;
   CHECK(a40 == Approx(kLeastWaitingShare).margin(0.005));
   CHECK(other == Approx(kMostWaitingShare).margin(0.006));

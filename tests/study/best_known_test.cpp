@@ -1,5 +1,5 @@
 // The reference `best-known`, and small studies whose best plan is found by trying all: they grade planners, the bound
-// and the reference itself. docs/validation.md has the grades.
+// and the reference itself. docs/validation/planners.md has the grades.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cmath>
@@ -223,7 +223,7 @@ TEST_CASE("all plans of small studies grade the planners, the bound and best-kno
   CHECK(best_known.mean() < 0.01);
   CHECK(best_known.worst < 0.05);
   CHECK(bound.mean() < 0.5);
-  const std::string page = read_file(kRoot / "docs/validation.md");
+  const std::string page = read_file(kRoot / "docs/validation/planners.md");
   for (const auto& [name, grade] : planners) {
     CHECK_THAT(page, Catch::Contains(row_of(name, grade)));
   }

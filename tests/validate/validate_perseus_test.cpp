@@ -257,7 +257,7 @@ TEST_CASE("measured pipelines are predicted within the limits", "[study][validat
     }
   }
   CHECK(times.size() >= 36);
-  CHECK(slow <= 1); // EnvPipe's plan on eight A40: docs/validation.md
+  CHECK(slow <= 1); // EnvPipe's plan on eight A40: docs/validation/clocks.md
   CHECK(accuracy_of(times).mape <= 0.01);
   for (const auto& [name, rows] : validation.baselines) {
     INFO(name);

@@ -146,7 +146,7 @@ TEST_CASE("malformed plans, profiles and networks are located errors", "[validat
              Contains("llm_info.json:1:"));
 }
 
-TEST_CASE("Sailor's own plans are predicted as docs/validation.md says", "[validate][sailor][data]") {
+TEST_CASE("Sailor's own plans are predicted as docs/validation/unlike-nodes.md says", "[validate][sailor][data]") {
   const fs::path folder = kRoot / ".." / "shared" / "data" / "sailor";
   if (!fs::exists(folder)) {
     WARN("skipped: no folder ../shared/data/sailor");

@@ -14,7 +14,7 @@ namespace stagecraft {
 namespace {
 
 // Of the time in which a piece is sent, the product beside it loses this part. Of Llama 3 8B in TorchTitan's tables,
-// two pairs with and without asynchronous tensor parallelism: 9.8 and 9.7 % faster (docs/validation.md).
+// two pairs with and without asynchronous tensor parallelism: 9.8 and 9.7 % faster (docs/validation/what-ifs.md).
 constexpr double kTakenByExchange = 0.6;
 
 // Writes down a pass, operator by operator, and how long it takes so far.

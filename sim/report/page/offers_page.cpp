@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The median error of a predicted ratio of two measured times (docs/validation.md, what-ifs and rankings).
+/// The median error of a predicted ratio of two measured times (docs/validation/what-ifs.md).
 constexpr double kErrorOfRatio = 0.06;
 
 // The best run of one result.

@@ -125,7 +125,7 @@ std::string against_bound(const Comparison& comparison, const Run& best) {
 
 // The fastest run that does something else than the winner, and by how much it is slower; "" where there is none.
 std::string against_next(const Comparison& comparison, const Run& naive) {
-  constexpr double kTie = 0.03; // of pairs of measured runs, as docs/validation.md counts them
+  constexpr double kTie = 0.03; // of pairs of measured runs, as docs/validation/what-ifs.md counts them
   const Run& best = comparison.runs.front();
   const auto next = std::find_if(comparison.runs.begin() + 1, comparison.runs.end(), [&](const Run& run) {
     return !comparison.competes(run) || !(is_same_plan(best, run) || is_same_time(best, run));

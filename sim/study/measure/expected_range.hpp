@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Sets the ranges of a run's time and memory (docs/validation.md, "How sure a prediction is"), where it is priced as
+/// Sets the ranges of a run's time and memory (docs/validation/intervals.md), where it is priced as
 /// measured runs were and a family of these is known. The run must have its metrics and its cost basis.
 void add_expected(const Study& study, const TaskGraph& graph, Run& run);
 

@@ -77,7 +77,8 @@ std::string model_of(const TruthRow& row) {
 }
 
 const std::string kErrorsHead =
-    "# How far off predictions of measured runs were: `stagecraft validate TABLES --errors FILE`, docs/validation.md.\n"
+    "# How far off predictions of measured runs were: `stagecraft validate TABLES --errors FILE`, "
+    "docs/validation/intervals.md.\n"
     "# SPDX-License-Identifier: Apache-2.0\n"
     "source: \"facts of published tables; only quantiles of the errors of their predictions stand here\"\n";
 

@@ -1,4 +1,4 @@
-// Tables of runs that others measured, predicted row by row: docs/validation.md, "Tables of measured runs".
+// Tables of runs that others measured, predicted row by row: docs/validation/measured-runs.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,5 @@
-// Pairs of measured runs that differ in one setting, and groups of runs that are ranked: docs/validation.md, "What-ifs
-// and rankings".
+// Pairs of measured runs that differ in one setting, and groups of runs that are ranked:
+// docs/validation/what-ifs.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,5 @@
-// From a row of measured figures to the study that predicts it, by stated rules: docs/validation.md, "Tables of
-// measured runs".
+// From a row of measured figures to the study that predicts it, by stated rules:
+// docs/validation/measured-runs.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
