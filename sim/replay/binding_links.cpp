@@ -18,7 +18,14 @@ struct Crossed {
   LinkId link;
   double bandwidth;                // B/s
   std::vector<Crossing> crossings; // by leg, ascending
+  std::uint64_t marks = 0;         // of the legs, a bit each: a link without one of another's does not cover it
 };
+
+std::uint64_t mark_of(std::int32_t leg) {
+  constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15U; // 2^64 over the golden ratio, which spreads neighbours
+  constexpr unsigned kShift = 58;
+  return std::uint64_t{1} << (static_cast<std::uint64_t>(leg) * kGolden >> kShift);
+}
 
 class Shadows {
 public:
@@ -50,6 +57,7 @@ private:
       number = static_cast<std::int32_t>(crossed_.size());
       crossed_.push_back({link, bandwidth, {}});
     }
+    crossed_[static_cast<std::size_t>(number)].marks |= mark_of(leg);
     std::vector<Crossing>& crossings = crossed_[static_cast<std::size_t>(number)].crossings;
     if (crossings.empty() || crossings.back().leg != leg) {
       crossings.push_back({leg, 0});
@@ -70,7 +78,8 @@ private:
   bool throws_shadow(std::size_t narrow, std::size_t wide) const {
     const Crossed& over = crossed_[narrow];
     const Crossed& under = crossed_[wide];
-    if (narrow == wide || over.bandwidth > under.bandwidth || over.crossings.size() < under.crossings.size()) {
+    if (narrow == wide || (under.marks & ~over.marks) != 0 || over.bandwidth > under.bandwidth ||
+        over.crossings.size() < under.crossings.size()) {
       return false;
     }
     const bool covers = std::all_of(under.crossings.begin(), under.crossings.end(), [&](const Crossing& crossing) {

@@ -499,7 +499,9 @@ std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> m
   if (!frozen && !training.fp8->products && !named && !loss && !launched && !layout && !norms) {
     return model;
   }
-  ModelGraph copy = named ? with_attention(*model, *training.attention) : *model;
+  const RankHeads rank{.tensor = training.parallel ? training.parallel->tensor : 1,
+                       .samples = training.parallel ? training.micro_batch_size.value_or(0) : 0};
+  ModelGraph copy = named ? with_attention(*model, *training.attention, rank) : *model;
   copy = with_image_layout(std::move(copy), *training.image_layout, training.precision);
   copy = norms ? with_fused_norms(std::move(copy)) : std::move(copy);
   copy = with_loss(std::move(copy), *training.loss, row_of(training.precision).bytes);

@@ -2,6 +2,7 @@
 #include "sim/workload/attention_kernels.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace stagecraft {
 namespace {
@@ -16,13 +17,14 @@ bool is_plain(const Operator& op) {
 
 // An attention of one sample as the kernels of before 2022. Eager, scores are scaled and masked by a kernel each, of
 // which the sum with a mask has no gradient; queries, keys, values and the result, which heads interleave, are copied
-// so that batched products can read them, and so are their gradients.
+// so that batched products can read them, and so are their gradients. In steps, a softmax casts scores to fp32, scales,
+// masks, normalises and casts back, a kernel each, and backward undoes each.
 class SeparateAttention {
 public:
-  SeparateAttention(const Operator& op, bool drops, bool eager)
+  SeparateAttention(const Operator& op, bool drops, bool eager, bool in_steps)
       : batch_(op.forward.calls.front().shape[0]), length_(op.forward.calls.front().shape[1]),
         heads_(op.forward.calls.front().shape[2]), width_(op.forward.calls.front().shape[4]),
-        pairs_(batch_ * heads_ * length_ * length_), drops_(drops), eager_(eager) {}
+        pairs_(batch_ * heads_ * length_ * length_), drops_(drops), eager_(eager), in_steps_(in_steps) {}
 
   Pass forward() const {
     constexpr int kProducts = 2;
@@ -36,6 +38,7 @@ public:
     }
     pass.calls.push_back(product(width_, length_));
     add_copies(pass, kScaleAndMask);
+    add_steps(pass);
     return pass;
   }
 
@@ -53,11 +56,12 @@ public:
     pass.calls.insert(pass.calls.end(),
                       {over_pairs(KernelOp::softmax), product(width_, length_), product(width_, length_)});
     add_copies(pass, kScale);
+    add_steps(pass);
     return pass;
   }
 
-  // The softmax's result, and what dropout made of it with its mask.
-  double kept() const { return pairs_ * (drops_ ? 2 + kMask : 1); }
+  // The softmax's result, in fp32 where it is computed in steps, and what dropout made of it with its mask.
+  double kept() const { return pairs_ * ((in_steps_ ? 2 : 1) + (drops_ ? 1 + kMask : 0)); }
 
 private:
   static constexpr int kScale = 1, kScaleAndMask = 2;
@@ -74,6 +78,17 @@ private:
     pass.calls.insert(pass.calls.end(), kOfHeads, {KernelOp::copy, {batch_ * heads_ * length_, width_}, 0});
   }
 
+  // Reads and writes of scores that one kernel spares: in elements of 16 bits 18, as fp32 counts double, less 2.
+  void add_steps(Pass& pass) const {
+    constexpr int kSteps = 5, kMoved = 16;
+    if (!in_steps_) {
+      return;
+    }
+    pass.moved_elements += kMoved * pairs_;
+    pass.kernels += kSteps - 1;
+    pass.calls.insert(pass.calls.end(), kMoved / 2, over_pairs(KernelOp::copy));
+  }
+
   double rows() const { return batch_ * length_ * heads_ * width_; }
   Flops product_flops() const { return Flops{2 * pairs_ * width_}; }
   double softmax_flops() const { return 5 * pairs_; }
@@ -83,8 +98,14 @@ private:
   KernelCall over_pairs(KernelOp op) const { return {op, {batch_ * heads_ * length_, length_}, 0}; }
 
   double batch_, length_, heads_, width_, pairs_;
-  bool drops_, eager_;
+  bool drops_, eager_, in_steps_;
 };
+
+// Megatron-LM's fused softmax has blocks of so many heads and samples (fused_softmax.py, is_kernel_available()).
+bool softmax_in_steps(const Operator& op, const AttentionRow& row, const RankHeads& rank) {
+  const double heads = op.forward.calls.front().shape[0] * op.forward.calls.front().shape[2];
+  return rank.samples > 0 && std::fmod(heads * rank.samples / rank.tensor, row.softmax_by) != 0;
+}
 
 // As many features in all, in heads of so many at most.
 void narrow_heads(KernelCall& call, double widest) {
@@ -98,7 +119,7 @@ void narrow_heads(KernelCall& call, double widest) {
 
 } // namespace
 
-ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
+ModelGraph with_attention(ModelGraph model, const AttentionRow& row, const RankHeads& rank) {
   const bool drops = std::any_of(model.operators.begin(), model.operators.end(), [](const Operator& op) {
     return !op.forward.calls.empty() && op.forward.calls.front().op == KernelOp::dropout;
   });
@@ -107,7 +128,7 @@ ModelGraph with_attention(ModelGraph model, const AttentionRow& row) {
       continue;
     }
     if (row.separate) {
-      const SeparateAttention kernels(op, drops, row.eager);
+      const SeparateAttention kernels(op, drops, row.eager, softmax_in_steps(op, row, rank));
       const double stash = op.stash_elements;
       op.stash_elements += kernels.kept();
       for (KeptInput& kept : op.kept_inputs) {

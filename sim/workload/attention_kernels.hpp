@@ -14,7 +14,8 @@ struct AttentionRow {
   std::string_view variant = {}; ///< of the device's fits; "": theirs without one
   bool separate = false;         ///< products, softmax and dropout are kernels of their own
   bool eager = false;            ///< so are the scaling and the mask of scores, and copies of what heads hold
-  double widest = 0; ///< features of a head, of which one of more takes as long as so many more heads; 0: none does
+  int softmax_by = 1; ///< its softmax is one kernel where this divides a rank's heads times its samples at a time
+  double widest = 0;  ///< features of a head, of which one of more takes as long as so many more heads; 0: none does
 };
 inline constexpr std::array kAttentions = {
     AttentionRow{"fused", "one kernel, as the device's fits or its roofline have it"},
@@ -29,8 +30,20 @@ inline constexpr std::array kAttentions = {
     AttentionRow{"flash-2", "FlashAttention 2 (Dao 2023), where the device has fits of it", "flash-2"},
     AttentionRow{
         "separate", "a product, a softmax with its mask, dropout if the model has any, and a product", {}, true},
+    AttentionRow{.name = "megatron",
+                 .help =
+                     "the same by Megatron-LM before FlashAttention: a softmax in steps, in fp32, where the heads of a "
+                     "rank times its samples are no multiple of 4",
+                 .separate = true,
+                 .softmax_by = 4},
     AttentionRow{
         "eager", "the same with kernels that scale scores, mask them and copy heads, as in PyTorch", {}, true, true},
+};
+
+/// What a rank computes of an attention at a time.
+struct RankHeads {
+  int tensor = 1;  ///< ranks that divide the heads among them
+  int samples = 0; ///< of a micro-batch; 0: not known
 };
 
 /// The model with the kernels of attention that the row names. Separate ones read and write the scores of all pairs of
@@ -38,7 +51,7 @@ inline constexpr std::array kAttentions = {
 /// (Korthikanti et al. 2023, section 4.1). Eager ones are those of a module written in PyTorch, as BERT's in NVIDIA's
 /// examples and Hugging Face's models before 2024 (docs/model.md, "Attention of several kernels"). Attention with a
 /// window, documents, sinks or latent keys stays fused.
-ModelGraph with_attention(ModelGraph model, const AttentionRow& row);
+ModelGraph with_attention(ModelGraph model, const AttentionRow& row, const RankHeads& rank = {});
 
 /// Whether a model has attention, or a state space in its place: as a kernel of its own, or as separate kernels, which
 /// show in products of two results, that is without parameters.

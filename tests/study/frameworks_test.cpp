@@ -267,6 +267,29 @@ TEST_CASE("eager attention scales, masks and copies by kernels of their own", "[
   CHECK(eager.stash_elements == separate.stash_elements);
 }
 
+// Four samples of three heads are twelve, which three ranks divide into four each, and two into six. Steps are a kernel
+// each in place of one: in elements of 16 bits a cast moves 1 and 2, the other three and its inverse 2 and 2, 2 and 1.
+TEST_CASE("Megatron-LM's softmax runs in steps where heads and samples make no blocks of four", "[study][frameworks]") {
+  constexpr double kPairs = 3 * 64 * 64, kSteps = 3 + 3 * 4 + 3, kFused = 2;
+  const ModelGraph fused = attention_model(true);
+  const AttentionRow& megatron = attention_named("megatron");
+  const Operator separate = attention_of(with_attention(fused, attention_named("separate")));
+  for (const RankHeads& rank : {RankHeads{}, RankHeads{1, 4}, RankHeads{3, 4}}) {
+    CHECK(attention_of(with_attention(fused, megatron, rank)).forward.moved_elements ==
+          separate.forward.moved_elements);
+  }
+  for (const RankHeads& rank : {RankHeads{1, 1}, RankHeads{2, 4}}) {
+    const Operator steps = attention_of(with_attention(fused, megatron, rank));
+    CHECK(steps.forward.moved_elements - separate.forward.moved_elements == near((kSteps - kFused) * kPairs));
+    CHECK(steps.backward_input.moved_elements - separate.backward_input.moved_elements ==
+          near((kSteps - kFused) * kPairs));
+    CHECK(steps.forward.kernels == separate.forward.kernels + 4);
+    CHECK(steps.backward_input.kernels == separate.backward_input.kernels + 4);
+    CHECK(steps.stash_elements - separate.stash_elements == near(kPairs)); // the result in fp32
+    CHECK(steps.forward.flops == separate.forward.flops);
+  }
+}
+
 // People count two products over every pair, whatever kernels do.
 TEST_CASE("a model's FLOPs are the same by any kernels of attention", "[study][frameworks]") {
   for (const bool drops : {false, true}) {
@@ -310,7 +333,7 @@ std::string plain_study(const std::string& training) {
 TEST_CASE("a recipe stands under what the study says", "[study][frameworks]") {
   const Training recipe = study(plain_study("framework: megatron-lm-2022")).training;
   CHECK(recipe.framework == "megatron-lm-2022");
-  CHECK(recipe.attention->name == "separate");
+  CHECK(recipe.attention->name == "megatron");
   CHECK(recipe.clip_gradients);
   const Training own =
       study(plain_study("framework: megatron-lm-2022, attention: fused, clip_gradients: false")).training;

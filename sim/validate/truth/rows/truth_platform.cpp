@@ -119,9 +119,13 @@ std::set<std::string> wanted_words(const TruthRow& row) {
   constexpr int kChipsOfNode = 8;
   std::set<std::string> wanted = words_of(plain_words(row.gpu));
   if (wanted.erase("dgx") + wanted.erase("hgx") > 0) {
-    const bool second = wanted.erase("2") + wanted.erase("2h") > 0;
-    wanted.insert(second ? "sxm3" : "sxm");
-    wanted.erase(second ? "sxm" : "");
+    wanted.insert("sxm");
+  }
+  if (lower_case(row.gpu).find("dgx-2") != std::string::npos) {
+    for (const char* word : {"2", "2h", "sxm"}) {
+      wanted.erase(word);
+    }
+    wanted.insert("sxm3");
   }
   if (wanted.contains("nvl")) {
     wanted.insert("pcie");
@@ -371,7 +375,8 @@ std::string join_nodes(yaml::Node& platform, const TruthRow& row, const std::str
                        std::vector<std::string>& assumed) {
   constexpr double kGigabit = 1e9 / 8, kReached = 0.9; // of a network's rate, as in the shipped platforms
   const Where where{"platform", 0, 0};
-  const int per_node = std::max(row.devices_per_node, each);
+  // Of a node as the row counts them, of which a rack has several.
+  const int per_node = row.devices_per_node > 0 ? row.devices_per_node : each;
   const auto [stated, says_of_what] = network_of(row.inter_link, per_node);
   if (stated <= 0 && platform.find("network") == nullptr) {
     return "nothing says how nodes of " + device +
