@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -185,6 +186,18 @@ private:
   double parameter_ = 0, resident_ = 0, held_ = 0, again_ = 0, incoming_ = 0, outgoing_ = 0; // bytes for one of each
 };
 
+// The cuts that were found under a schedule; none if no part fits.
+struct KnownCuts {
+  std::vector<double> in_flight; // [part]
+  int versions;
+  std::optional<LatencyCuts> cuts;
+
+  // Whether the parts of a schedule that holds so much have no more room than they had.
+  bool had_room_for(const std::vector<double>& now, int versions_now) const {
+    return versions <= versions_now && std::equal(in_flight.begin(), in_flight.end(), now.begin(), std::less_equal<>());
+  }
+};
+
 // What schedules have in common: one choice of degrees, its ranks placed. No stages if it cannot be.
 struct PlacedDegrees {
   std::vector<std::vector<DeviceId>> stages;
@@ -192,6 +205,7 @@ struct PlacedDegrees {
   std::vector<std::vector<const std::vector<double>*>> sums; // [stage]
   std::vector<Bytes> memory;                                 // [stage]
   std::vector<std::vector<PathCost>> paths;                  // [stage]: from the one before
+  std::vector<KnownCuts> known;                              // not careful ones
 
   PlacedDegrees(const PlanRequest& request, const Degrees& degrees) {
     const Problem& problem = request.problem;
@@ -213,14 +227,54 @@ struct PlacedDegrees {
 };
 using AllPlaced = std::map<Degrees, PlacedDegrees>;
 
+Plan plan_of(const Problem& problem, const Degrees& degrees, const PlacedDegrees& placed, const LatencyCuts& cuts) {
+  Plan plan;
+  for (int part = 0; part < degrees.pipeline; ++part) {
+    Stage stage;
+    stage.operators.resize(cuts.bounds[part + 1] - cuts.bounds[part]);
+    std::iota(stage.operators.begin(), stage.operators.end(), cuts.bounds[part]);
+    stage.devices = placed.stages[part];
+    stage.tensor_parallel = degrees.tensor;
+    recompute_as_trained(problem, stage);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+// The cuts with the least latency of all that fit. They are also the best where there is less room, if they still fit:
+// then other cuts can only have dropped out. Not where memory is bound carefully, as a longer part may then fit better.
+std::optional<LatencyCuts> find_cuts(const PlanRequest& request, PlacedDegrees& placed, const LatencyChain& chain) {
+  if (!chain.shorter_fit) {
+    return latency_cuts(chain);
+  }
+  std::vector<double> in_flight;
+  for (int part = 0; part < chain.parts; ++part) {
+    in_flight.push_back(request.in_flight(part, chain.parts));
+  }
+  const auto fits = [&](const LatencyCuts& cuts) {
+    for (int part = 0; part < chain.parts; ++part) {
+      if (chain.fits(part, cuts.bounds[part], cuts.bounds[part + 1]) != Fit::yes) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (const KnownCuts& one : placed.known) {
+    if (one.had_room_for(in_flight, request.versions) && (!one.cuts || fits(*one.cuts))) {
+      return one.cuts;
+    }
+  }
+  placed.known.push_back({std::move(in_flight), request.versions, latency_cuts(chain)});
+  return placed.known.back().cuts;
+}
+
 // The plan of one configuration, or nothing.
-std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, const PlacedDegrees& placed, bool careful) {
+std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, PlacedDegrees& placed, bool careful) {
   const Problem& problem = request.problem;
-  const auto& stages = placed.stages;
   const auto& sums = placed.sums;
   const auto& memory = placed.memory;
   const auto& paths = placed.paths;
-  if (stages.empty()) {
+  if (placed.stages.empty()) {
     return std::nullopt;
   }
   std::vector<MemoryBound> needs;
@@ -255,21 +309,8 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, cons
     }
     return 2 * worst.value; // the activation and its gradient
   };
-  const auto found = latency_cuts(chain);
-  if (!found) {
-    return std::nullopt;
-  }
-  Plan plan;
-  for (int part = 0; part < degrees.pipeline; ++part) {
-    Stage stage;
-    stage.operators.resize(found->bounds[part + 1] - found->bounds[part]);
-    std::iota(stage.operators.begin(), stage.operators.end(), found->bounds[part]);
-    stage.devices = stages[part];
-    stage.tensor_parallel = degrees.tensor;
-    recompute_as_trained(problem, stage);
-    plan.stages.push_back(std::move(stage));
-  }
-  return plan;
+  const auto found = find_cuts(request, placed, chain);
+  return found ? std::optional(plan_of(problem, degrees, placed, *found)) : std::nullopt;
 }
 
 class AmpSearch {
@@ -303,7 +344,7 @@ private:
   static constexpr double kMostCells = 4e7; // parts x layers^2 of the dynamic program's table
 
   void consider(const Degrees& degrees) {
-    const PlacedDegrees& placed = placed_->try_emplace(degrees, request_, degrees).first->second;
+    PlacedDegrees& placed = placed_->try_emplace(degrees, request_, degrees).first->second;
     for (const bool careful : {false, true}) {
       std::optional<Plan> plan = cut(request_, degrees, placed, careful);
       if (!plan) {
