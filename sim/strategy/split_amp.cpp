@@ -4,7 +4,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -17,6 +16,7 @@
 #include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/plan/estimate/shares.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/strategy/dynamic_programming/kept_answers.hpp"
 #include "sim/strategy/dynamic_programming/latency_cuts.hpp"
 
 namespace stagecraft {
@@ -186,18 +186,6 @@ private:
   double parameter_ = 0, resident_ = 0, held_ = 0, again_ = 0, incoming_ = 0, outgoing_ = 0; // bytes for one of each
 };
 
-// The cuts that were found under a schedule; none if no part fits.
-struct KnownCuts {
-  std::vector<double> in_flight; // [part]
-  int versions;
-  std::optional<LatencyCuts> cuts;
-
-  // Whether the parts of a schedule that holds so much have no more room than they had.
-  bool had_room_for(const std::vector<double>& now, int versions_now) const {
-    return versions <= versions_now && std::equal(in_flight.begin(), in_flight.end(), now.begin(), std::less_equal<>());
-  }
-};
-
 // What schedules have in common: one choice of degrees, its ranks placed. No stages if it cannot be.
 struct PlacedDegrees {
   std::vector<std::vector<DeviceId>> stages;
@@ -205,7 +193,7 @@ struct PlacedDegrees {
   std::vector<std::vector<const std::vector<double>*>> sums; // [stage]
   std::vector<Bytes> memory;                                 // [stage]
   std::vector<std::vector<PathCost>> paths;                  // [stage]: from the one before
-  std::vector<KnownCuts> known;                              // not careful ones
+  KeptAnswers<std::optional<LatencyCuts>> cuts;              // not careful ones
 
   PlacedDegrees(const PlanRequest& request, const Degrees& degrees) {
     const Problem& problem = request.problem;
@@ -241,31 +229,21 @@ Plan plan_of(const Problem& problem, const Degrees& degrees, const PlacedDegrees
   return plan;
 }
 
-// The cuts with the least latency of all that fit. They are also the best where there is less room, if they still fit:
-// then other cuts can only have dropped out. Not where memory is bound carefully, as a longer part may then fit better.
+// The cuts with the least latency of all that fit. Careful ones are not kept: a longer part may fit where a shorter one
+// does not, so that not all that fit are looked at.
 std::optional<LatencyCuts> find_cuts(const PlanRequest& request, PlacedDegrees& placed, const LatencyChain& chain) {
   if (!chain.shorter_fit) {
     return latency_cuts(chain);
   }
-  std::vector<double> in_flight;
-  for (int part = 0; part < chain.parts; ++part) {
-    in_flight.push_back(request.in_flight(part, chain.parts));
-  }
-  const auto fits = [&](const LatencyCuts& cuts) {
-    for (int part = 0; part < chain.parts; ++part) {
-      if (chain.fits(part, cuts.bounds[part], cuts.bounds[part + 1]) != Fit::yes) {
+  const auto stays = [&](const std::optional<LatencyCuts>& cuts) {
+    for (int part = 0; cuts && part < chain.parts; ++part) {
+      if (chain.fits(part, cuts->bounds[part], cuts->bounds[part + 1]) != Fit::yes) {
         return false;
       }
     }
     return true;
   };
-  for (const KnownCuts& one : placed.known) {
-    if (one.had_room_for(in_flight, request.versions) && (!one.cuts || fits(*one.cuts))) {
-      return one.cuts;
-    }
-  }
-  placed.known.push_back({std::move(in_flight), request.versions, latency_cuts(chain)});
-  return placed.known.back().cuts;
+  return placed.cuts.find_or_keep(held_by_schedule(request, chain.parts), stays, [&] { return latency_cuts(chain); });
 }
 
 // The plan of one configuration, or nothing.
