@@ -167,7 +167,7 @@ TEST_CASE("what a plan takes at least is the fill, the work and the drain of its
   CHECK(least_under("gpipe") == Catch::Detail::Approx(2 + 4 * 6 + 4));
   CHECK(least_under("naive") == Catch::Detail::Approx(4 * 12));
   CHECK(least_under("pipemare") == Catch::Detail::Approx(4 * 6)); // iterations overlap
-  CHECK(least_under("chimera") == 0);                             // stages live on two devices each
+  CHECK(least_under("chimera") == Catch::Detail::Approx(4 * 6));  // one direction works while the other one waits
 }
 
 // A product of 16 896 rows takes more time per row on an H200 than one of half as many, and two devices have half each:

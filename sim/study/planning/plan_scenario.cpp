@@ -108,7 +108,7 @@ private:
   // Where its orders follow from numbers alone, and start from empty.
   std::optional<Schedule> find_schedule() {
     const ScheduleRow& row = *scenario_.schedule;
-    if (row.timed || !pace_.one_home_for_each || !pace_.from_empty || stages_ % chunks() != 0) {
+    if (row.timed || row.in_turn || !pace_.from_empty || stages_ % chunks() != 0) {
       return std::nullopt;
     }
     ScheduleResult made = costs_->schedules().find_or_make(row, stages_ / chunks(), scenario_.micro_batches, chunks());
