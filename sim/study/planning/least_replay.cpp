@@ -171,7 +171,55 @@ private:
   std::vector<double> forward_, backward_; // [stage, micro-batch]: end; infinite while it is not known
 };
 
+// The seconds from one stage to a later one, by its list of those before it.
+double seconds_between(const Hops& hops, int from, int to) {
+  const std::vector<Hop>& before = hops.before[to];
+  return std::find_if(before.begin(), before.end(), [&](const Hop& hop) { return hop.stage == from; })->seconds;
+}
+
+// Of a stage: seconds before the first forward, from its end until the backward can start, and behind the last
+// backward.
+struct Passage {
+  double before = 0, beyond = 0, behind = 0;
+};
+
+std::vector<Passage> passages_of(const Direction& direction) {
+  const auto& [seconds, hops] = direction;
+  const auto stages = static_cast<int>(seconds.size());
+  std::vector<Passage> passages(seconds.size());
+  for (int from = 0; from < stages; ++from) {
+    for (const Hop& back : hops.after[from]) {
+      Passage& to = passages[back.stage];
+      const double there = seconds_between(hops, from, back.stage);
+      to.before = std::max(to.before, passages[from].before + seconds[from].forward + there);
+      to.behind = std::max(to.behind, back.seconds + seconds[from].backward + passages[from].behind);
+    }
+  }
+  for (int from = stages; from-- > 0;) {
+    for (const Hop& back : hops.after[from]) {
+      const int to = back.stage;
+      const double there = seconds_between(hops, from, to);
+      passages[from].beyond = std::max(passages[from].beyond, there + seconds[to].forward + passages[to].beyond +
+                                                                  seconds[to].backward + back.seconds);
+    }
+  }
+  return passages;
+}
+
 } // namespace
+
+double least_passage(const Problem& problem, const Plan& plan, bool splits_backward) {
+  const Direction direction = direction_of(problem, plan, splits_backward);
+  const std::vector<Passage> passages = passages_of(direction);
+  double least = 0;
+  for (std::size_t s = 0; s < passages.size(); ++s) {
+    const auto& [before, beyond, behind] = passages[s];
+    const LeastSeconds& own = direction.seconds[s];
+    const double others = (problem.micro_batches - 1) * std::max(own.forward, own.backward);
+    least = std::max(least, before + own.forward + beyond + own.backward + behind + others);
+  }
+  return least < kInfinity ? least : 0; // a kernel lacks: the plan says so itself
+}
 
 double least_replay(const Problem& problem, const Plan& plan, const Schedule& schedule) {
   const double least = LeastReplay(problem, plan, schedule).run();

@@ -16,4 +16,8 @@ namespace stagecraft {
 /// single devices for themselves. What else a replay has only adds to it. 0 where nothing is known. O(actions).
 double least_replay(const Problem& problem, const Plan& plan, const Schedule& schedule);
 
+/// The same under any orders, where each stage has one rank: the way of a micro-batch through all stages and back, on
+/// which a stage has the forwards or the backwards of all others to do, too.
+double least_passage(const Problem& problem, const Plan& plan, bool splits_backward);
+
 } // namespace stagecraft

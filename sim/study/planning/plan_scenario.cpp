@@ -97,9 +97,11 @@ public:
       schedule_ = find_schedule();
     }
     const double least = least_iteration(problem, plan, pace_);
-    return schedule_ && is_pipeline(plan, chunks(), scenario_.schedule->stage_placement)
-               ? std::max(least, least_replay(problem, plan, *schedule_))
-               : least;
+    if (schedule_ && is_pipeline(plan, chunks(), scenario_.schedule->stage_placement)) {
+      return std::max(least, least_replay(problem, plan, *schedule_));
+    }
+    const bool passes = pace_.from_empty && pace_.one_home_for_each;
+    return passes ? std::max(least, least_passage(problem, plan, pace_.splits_backward)) : least;
   }
 
 private:
