@@ -16,6 +16,7 @@
 #include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/plan/estimate/shares.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/strategy/dynamic_programming/kept_answers.hpp"
 #include "sim/strategy/dynamic_programming/latency_cuts.hpp"
 
 namespace stagecraft {
@@ -192,6 +193,7 @@ struct PlacedDegrees {
   std::vector<std::vector<const std::vector<double>*>> sums; // [stage]
   std::vector<Bytes> memory;                                 // [stage]
   std::vector<std::vector<PathCost>> paths;                  // [stage]: from the one before
+  KeptAnswers<std::optional<LatencyCuts>> cuts;              // not careful ones
 
   PlacedDegrees(const PlanRequest& request, const Degrees& degrees) {
     const Problem& problem = request.problem;
@@ -213,14 +215,44 @@ struct PlacedDegrees {
 };
 using AllPlaced = std::map<Degrees, PlacedDegrees>;
 
+Plan plan_of(const Problem& problem, const Degrees& degrees, const PlacedDegrees& placed, const LatencyCuts& cuts) {
+  Plan plan;
+  for (int part = 0; part < degrees.pipeline; ++part) {
+    Stage stage;
+    stage.operators.resize(cuts.bounds[part + 1] - cuts.bounds[part]);
+    std::iota(stage.operators.begin(), stage.operators.end(), cuts.bounds[part]);
+    stage.devices = placed.stages[part];
+    stage.tensor_parallel = degrees.tensor;
+    recompute_as_trained(problem, stage);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+// The cuts with the least latency of all that fit. Careful ones are not kept: a longer part may fit where a shorter one
+// does not, so that not all that fit are looked at.
+std::optional<LatencyCuts> find_cuts(const PlanRequest& request, PlacedDegrees& placed, const LatencyChain& chain) {
+  if (!chain.shorter_fit) {
+    return latency_cuts(chain);
+  }
+  const auto stays = [&](const std::optional<LatencyCuts>& cuts) {
+    for (int part = 0; cuts && part < chain.parts; ++part) {
+      if (chain.fits(part, cuts->bounds[part], cuts->bounds[part + 1]) != Fit::yes) {
+        return false;
+      }
+    }
+    return true;
+  };
+  return placed.cuts.find_or_keep(held_by_schedule(request, chain.parts), stays, [&] { return latency_cuts(chain); });
+}
+
 // The plan of one configuration, or nothing.
-std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, const PlacedDegrees& placed, bool careful) {
+std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, PlacedDegrees& placed, bool careful) {
   const Problem& problem = request.problem;
-  const auto& stages = placed.stages;
   const auto& sums = placed.sums;
   const auto& memory = placed.memory;
   const auto& paths = placed.paths;
-  if (stages.empty()) {
+  if (placed.stages.empty()) {
     return std::nullopt;
   }
   std::vector<MemoryBound> needs;
@@ -255,21 +287,8 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, cons
     }
     return 2 * worst.value; // the activation and its gradient
   };
-  const auto found = latency_cuts(chain);
-  if (!found) {
-    return std::nullopt;
-  }
-  Plan plan;
-  for (int part = 0; part < degrees.pipeline; ++part) {
-    Stage stage;
-    stage.operators.resize(found->bounds[part + 1] - found->bounds[part]);
-    std::iota(stage.operators.begin(), stage.operators.end(), found->bounds[part]);
-    stage.devices = stages[part];
-    stage.tensor_parallel = degrees.tensor;
-    recompute_as_trained(problem, stage);
-    plan.stages.push_back(std::move(stage));
-  }
-  return plan;
+  const auto found = find_cuts(request, placed, chain);
+  return found ? std::optional(plan_of(problem, degrees, placed, *found)) : std::nullopt;
 }
 
 class AmpSearch {
@@ -303,7 +322,7 @@ private:
   static constexpr double kMostCells = 4e7; // parts x layers^2 of the dynamic program's table
 
   void consider(const Degrees& degrees) {
-    const PlacedDegrees& placed = placed_->try_emplace(degrees, request_, degrees).first->second;
+    PlacedDegrees& placed = placed_->try_emplace(degrees, request_, degrees).first->second;
     for (const bool careful : {false, true}) {
       std::optional<Plan> plan = cut(request_, degrees, placed, careful);
       if (!plan) {

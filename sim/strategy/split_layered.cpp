@@ -16,6 +16,7 @@
 #include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/strategy/dynamic_programming/kept_answers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -23,10 +24,11 @@ constexpr int kStreams = 4;             // used if the study does not say
 constexpr std::size_t kMostReplays = 6; // of plans, those with the least estimates
 constexpr double kMargin = 1e-6;        // of limits, far more than what ties decide
 
-// Of one list of devices, without a limit of memory.
+// Of one list of devices.
 struct FoundCut {
-  double least = -1; // no cut has a smaller maximum; -1: not known
-  std::optional<std::vector<int>> bounds;
+  double least = -1;                      // no cut has a smaller maximum; -1: not known
+  std::optional<std::vector<int>> bounds; // without a limit of memory
+  KeptAnswers<std::vector<int>> limited;  // bounds within memory; empty if none fit
 };
 
 // What no schedule changes, kept for the next one.
@@ -73,7 +75,11 @@ public:
       return {};
     }
     const Parts parts = measure(devices, true, known);
-    return all_fit(parts, unlimited) ? unlimited : best_cut(parts);
+    if (all_fit(parts, unlimited)) {
+      return unlimited;
+    }
+    const auto stays = [&](const std::vector<int>& bounds) { return bounds.empty() || all_fit(parts, bounds); };
+    return known.limited.find_or_keep({parts.held, request_.versions}, stays, [&] { return best_cut(parts); });
   }
 
   // (M - 1) max + sum of a plan with these bounds.

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "sim/base/improves.hpp"
 #include "sim/base/wide_loops.hpp"
@@ -399,14 +400,53 @@ std::string why_no_split_fits(const PlanRequest& request) {
          to_text(most_memory(request.problem.platform, able.devices));
 }
 
+// Whether each stage has room for its fastest options.
+bool fits(PiperSums& sums, const Solution& solution) {
+  PiperSegment segment(sums);
+  for (std::size_t i = 0; i < solution.choices.size(); ++i) {
+    const Choice& choice = solution.choices[i];
+    segment.set(solution.states[i], choice.upper, choice.degree);
+    const double held = sums.instance().held(solution.in_flight[i], choice.replicas);
+    if (segment.load(choice.replicas, held) > segment.fastest(choice.replicas)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // An instance over the devices of some types, with its sums.
-struct PiperTables {
-  PiperTables(PiperInstance made, const AntichainStates& states) : instance(std::move(made)), sums(instance, states) {}
+class PiperTables {
+public:
+  PiperTables(PiperInstance made, const AntichainStates& states)
+      : instance_(std::move(made)), sums_(instance_, states) {}
   PiperTables(const PiperTables&) = delete;
   PiperTables& operator=(const PiperTables&) = delete;
 
-  PiperInstance instance;
-  PiperSums sums;
+  PiperSums& sums() { return sums_; }
+  void set_in_flight(std::vector<double> in_flight) { instance_.in_flight = std::move(in_flight); }
+
+  /// The solution with the least load, infinite if none is below `limit`. Memory only ever adds to the load of a stage,
+  /// so one that is the best without a limit of memory, and fits, is the best with it. It is looked for when a second
+  /// schedule asks.
+  Solution best(double limit) {
+    if (!std::exchange(asked_, true)) {
+      return solve(sums_, limit);
+    }
+    if (limit > unlimited_below_) {
+      const double memory = std::exchange(instance_.memory, kInfinity);
+      unlimited_ = solve(sums_, limit);
+      unlimited_below_ = limit;
+      instance_.memory = memory;
+    }
+    return unlimited_.load >= limit || fits(sums_, unlimited_) ? unlimited_ : solve(sums_, limit);
+  }
+
+private:
+  PiperInstance instance_;
+  PiperSums sums_;
+  bool asked_ = false;
+  Solution unlimited_;          // the best below a limit, if memory had none
+  double unlimited_below_ = -1; // that limit; none was asked for yet
 };
 
 // What schedules have in common.
@@ -418,7 +458,7 @@ struct PiperProblem {
     if (of_types.size() < types) {
       of_types.push_back(std::make_unique<PiperTables>(piper_instance(request, devices), *states));
     } else {
-      of_types[types - 1]->instance.in_flight = piper_in_flight(request, static_cast<int>(devices.size()));
+      of_types[types - 1]->set_in_flight(piper_in_flight(request, static_cast<int>(devices.size())));
     }
     return *of_types[types - 1];
   }
@@ -452,8 +492,9 @@ PlanResult split_piper(const PlanRequest& request) {
         devices.push_back(device);
       }
     }
-    PiperSums& sums = problem->tables(count, request, devices).sums;
-    const Solution solution = solve(sums, least);
+    PiperTables& tables = problem->tables(count, request, devices);
+    PiperSums& sums = tables.sums();
+    const Solution solution = tables.best(least);
     if (improves(solution.load, least)) {
       least = solution.load;
       Plan plan = make_piper_plan(sums, solution);

@@ -8,6 +8,7 @@
 
 #include "sim/base/system/file.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
+#include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/strategy/dynamic_programming/piper_segments.hpp"
 #include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"
@@ -299,6 +300,30 @@ TEST_CASE("mixed devices are planned as the slowest of those used, and the note 
     CHECK(std::find(stage.devices.begin(), stage.devices.end(), 0) == stage.devices.end());
   }
   CHECK_THAT(plan.note, Catch::Contains("2 devices of 1 of 2 types"));
+}
+
+TEST_CASE("where fast devices had room before, slow ones still help a schedule that holds more",
+          "[plan][piper][memo]") {
+  // Each of two operators holds 12 x 10 B of weights, gradients and states, and 40 B for each micro-batch in flight;
+  // buffers are 2 x 40 B where a tensor comes in or goes out. So both hold 240 + 80 + 80 B where one is in flight and
+  // 480 B where two are, recomputed or not, but the first alone 120 + 80 + 160 B.
+  test::Toy toy;
+  toy.operators.assign(2, {{1, 10}, 40, 10, 40});
+  toy.operators.back().output = 0;
+  toy.edges = test::chain_edges(2);
+  toy.input = 40;
+  toy.types = {{440}, {440}};
+  toy.devices = {{0}, {1}};
+  const test::World world(toy);
+  ProblemMemo memo(world.problem);
+  std::vector<std::size_t> used;
+  for (const double held : {1.0, 1.0, 2.0}) {
+    PlanRequest request = world.request();
+    request.in_flight = [held](int, int) { return held; };
+    request.memo = &memo;
+    used.push_back(devices_of(std::get<Plan>(make_plan(test::strategy_row("piper"), request))).size());
+  }
+  CHECK(used == std::vector<std::size_t>{1, 1, 2});
 }
 
 } // namespace

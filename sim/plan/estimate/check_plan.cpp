@@ -285,12 +285,17 @@ std::string missing_kernel(const Problem& problem, const Plan& plan) {
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
                                             const InFlight& in_flight, int versions, StagePlacement placement,
                                             KnownStages* known) {
-  const PlanCost cost = cost_memory(problem, plan, known);
+  return plan_shortage(problem, plan, cost_memory(problem, plan, known), chunks, in_flight, versions, placement);
+}
+
+std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, const PlanCost& memory,
+                                            int chunks, const InFlight& in_flight, int versions,
+                                            StagePlacement placement) {
   if (is_pipeline(plan, chunks, placement) || plan.stages.size() == 1) {
-    return memory_shortage(problem, plan, cost, in_flight, versions);
+    return memory_shortage(problem, plan, memory, in_flight, versions);
   }
   const auto all_in_flight = [&](int, int) { return static_cast<double>(problem.micro_batches); };
-  return memory_shortage(problem, plan, cost, all_in_flight, versions);
+  return memory_shortage(problem, plan, memory, all_in_flight, versions);
 }
 
 } // namespace stagecraft

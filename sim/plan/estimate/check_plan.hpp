@@ -32,5 +32,9 @@ std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& 
                                             const InFlight& in_flight, int versions,
                                             StagePlacement placement = StagePlacement::interleaved,
                                             KnownStages* known = nullptr);
+/// The same of a plan whose memory cost_memory() has told.
+std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, const PlanCost& memory,
+                                            int chunks, const InFlight& in_flight, int versions,
+                                            StagePlacement placement);
 
 } // namespace stagecraft

@@ -6,23 +6,44 @@
 #include "sim/plan/stage_cost/known_stages.hpp"
 
 namespace stagecraft {
+namespace {
 
-std::string why_not(const PlanRequest& request, const Plan& plan) {
-  const Problem& problem = request.problem;
+// With what is known of stages; null: nothing.
+PlanNeeds needs_of(const Problem& problem, const Plan& plan, KnownStages* known) {
   if (std::string lacks = missing_kernel(problem, plan); !lacks.empty()) {
-    return lacks;
+    return {std::move(lacks), {}};
   }
   if (std::string replicated = replicated_indivisible(plan, problem.model); !replicated.empty()) {
-    return replicated;
+    return {std::move(replicated), {}};
   }
+  return {"", cost_memory(problem, plan, known)};
+}
+
+std::string why_not(const PlanRequest& request, const Plan& plan, const PlanNeeds& needs) {
+  if (!needs.why_not.empty()) {
+    return needs.why_not;
+  }
+  const auto shortage = plan_shortage(request.problem, plan, needs.memory, request.chunks, request.in_flight,
+                                      request.versions, request.stage_placement);
+  return shortage ? to_text(*shortage, request.problem.platform) : "";
+}
+
+} // namespace
+
+PlanNeeds needs_of(const Problem& problem, const Plan& plan) { return needs_of(problem, plan, nullptr); }
+
+std::string why_not(const PlanRequest& request, const Plan& plan) {
   const auto known = kept_for<KnownStages>(request, [] { return KnownStages(); });
-  const auto shortage = plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions,
-                                      request.stage_placement, known.get());
-  return shortage ? to_text(*shortage, problem.platform) : "";
+  return why_not(request, plan, needs_of(request.problem, plan, known.get()));
 }
 
 PlanScore score_plan(const PlanRequest& request, const Plan& plan) {
-  PlanScore score{.why_not = why_not(request, plan)};
+  const auto known = kept_for<KnownStages>(request, [] { return KnownStages(); });
+  return score_plan(request, plan, needs_of(request.problem, plan, known.get()));
+}
+
+PlanScore score_plan(const PlanRequest& request, const Plan& plan, const PlanNeeds& needs) {
+  PlanScore score{.why_not = why_not(request, plan, needs)};
   if (!score.runs()) {
     return score;
   }

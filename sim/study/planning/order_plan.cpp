@@ -210,7 +210,7 @@ bool may_drift(StudyCosts& costs, const Problem& problem, const OrderedPlan& ord
   }
   const Study& study = costs.study();
   const ReplayRequest request{*graph, study.platform, iterations_of(study, *graph)};
-  const Timeline exact = replay_steady(Replayer(study.engine->replay), {&request, 1}).front();
+  const Timeline exact = replay_steady(Replayer(study.engine->replay).for_many(), {&request, 1}).front();
   return may_gain(measure(*graph, exact, study.platform).iteration.value,
                   measure_analytic(study, *graph).iteration.value);
 }

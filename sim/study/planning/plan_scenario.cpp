@@ -97,9 +97,11 @@ public:
       schedule_ = find_schedule();
     }
     const double least = least_iteration(problem, plan, pace_);
-    return schedule_ && is_pipeline(plan, chunks(), scenario_.schedule->stage_placement)
-               ? std::max(least, least_replay(problem, plan, *schedule_))
-               : least;
+    if (schedule_ && is_pipeline(plan, chunks(), scenario_.schedule->stage_placement)) {
+      return std::max(least, least_replay(problem, plan, *schedule_));
+    }
+    const bool passes = pace_.from_empty && pace_.one_home_for_each;
+    return passes ? std::max(least, least_passage(problem, plan, pace_.splits_backward)) : least;
   }
 
 private:
@@ -108,7 +110,7 @@ private:
   // Where its orders follow from numbers alone, and start from empty.
   std::optional<Schedule> find_schedule() {
     const ScheduleRow& row = *scenario_.schedule;
-    if (row.timed || !pace_.one_home_for_each || !pace_.from_empty || stages_ % chunks() != 0) {
+    if (row.timed || row.in_turn || !pace_.from_empty || stages_ % chunks() != 0) {
       return std::nullopt;
     }
     ScheduleResult made = costs_->schedules().find_or_make(row, stages_ / chunks(), scenario_.micro_batches, chunks());
