@@ -305,8 +305,10 @@ private:
       }
       divide(kernel, shard, what.products.has_value(), what.kind);
       auto one = predicted(*type.fits, kernel, shard.rounds, call.variant);
+      CostSource source = one && one->source == FitSource::exact ? CostSource::table : CostSource::fit;
       if (!one && what.kind == KernelKind::attention && pass.calls.size() > 1) {
         one = roofline_of(kernel, type);
+        source = CostSource::roofline;
       }
       if (!one) {
         return std::nullopt;
@@ -316,7 +318,7 @@ private:
       sum.time += alone;
       if (alone > sum.longest) {
         sum.longest = alone;
-        sum.error = {one->family, one->spread, CostSource::fits};
+        sum.error = {one->family, one->spread, source};
       }
     }
     return sum;

@@ -35,18 +35,19 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-/// What a time rests on. `stated`: on numbers of the model's file or of the cost model itself.
-enum class CostSource { stated, profile, scaled_profile, fits, roofline };
+/// What a time rests on. `table`: the kernel was measured in this very shape. `stated`: the cost model itself says it.
+enum class CostSource { fit, table, roofline, profile, scaled_profile, stated };
 struct CostSourceRow {
   std::string_view name, words;
 };
 /// In the order of CostSource.
 inline constexpr std::array kCostSources = {
-    CostSourceRow{"stated", "stated times"},
+    CostSourceRow{"fit", "fits to measurements"},
+    CostSourceRow{"table", "measurements of the same shapes"},
+    CostSourceRow{"roofline", "the roofline"},
     CostSourceRow{"profile", "a profile"},
     CostSourceRow{"scaled_profile", "a profile scaled from another device"},
-    CostSourceRow{"fits", "fits to measurements"},
-    CostSourceRow{"roofline", "the roofline"},
+    CostSourceRow{"stated", "stated times"},
 };
 
 /// How far off a time may be, and what it rests on. Errors of one family on one device type are correlated.

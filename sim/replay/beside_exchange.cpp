@@ -5,11 +5,15 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
 #include <utility>
 
 #include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/replay/clock_start.hpp"
 #include "sim/replay/speeds.hpp"
+#include "sim/replay/steps_beside.hpp"
 
 namespace stagecraft {
 namespace {
@@ -43,17 +47,22 @@ BesideExchange by_rule(const DeviceType& type, const Work& exchange) {
   return {left_with(processors), left_with(memory)};
 }
 
-// Passes count as matrix products throughout: works do not tell their kernels apart.
+BesideExchange beside_of(const DeviceType& type, const Work& exchange) {
+  if (!exchange.slows) {
+    return {};
+  }
+  return type.beside_exchange.by_rule ? by_rule(type, exchange) : type.beside_exchange;
+}
+
+// Of a computation whose steps are not known: what it exchanges itself, in which it computes nothing, takes no longer.
 double factor_of(const BesideExchange& beside, const Work& work) {
-  const bool pass = work.kind == TaskKind::forward || work.kind == TaskKind::backward ||
-                    work.kind == TaskKind::weight || work.kind == TaskKind::recompute;
-  // What a pass exchanges itself, in which it computes nothing, takes no longer.
-  return 1 + ((pass ? beside.matrix : beside.other) - 1) * (1 - std::min(1.0, work.exchanging));
+  return 1 + (factor_of(beside, work.kind) - 1) * (1 - std::min(1.0, work.exchanging));
 }
 
 // Data of two vendors' devices goes through a host, which copies, and so do loaders and what is left to hosts.
 bool runs_kernels(const TaskGraph& graph, const Platform& platform, const Work& work) {
-  if (!work.transfers() || is_offload(work.kind) || work.kind == TaskKind::read || work.kind == TaskKind::copy) {
+  if (!work.transfers() || !work.slows || is_offload(work.kind) || work.kind == TaskKind::read ||
+      work.kind == TaskKind::copy) {
     return false;
   }
   const auto vendor_of = [&](std::int32_t device) -> const std::string& {
@@ -95,15 +104,15 @@ public:
 
   /// Finds the durations of computations that start as in `timeline`, beside its exchanges; whether any has changed.
   bool follow(const Timeline& timeline) {
-    constexpr double kSame = 1e-10, kRounding = 1e-13;                    // of all time
+    constexpr double kSame = 1e-11, kRounding = 1e-13;                    // of all time
     constexpr double kClock = 8 * std::numeric_limits<double>::epsilon(); // of what an engine's clock may show
-    const double same = kSame * timeline.end();
     rounding_ = std::max(kRounding * timeline.end(), kClock * clock_start(*request_));
+    const double same = std::max(kSame * timeline.end(), rounding_);
     list_exchanges(timeline);
     const std::vector<double> before = seconds_;
     bool changed = false;
     for (std::size_t device = 0; device < exchanges_.size(); ++device) {
-      if (!exchanges_[device].empty()) {
+      if (!exchanges_[device].empty() || !request_->graph.steps.empty()) {
         slow_down(timeline, device);
       }
     }
@@ -114,10 +123,7 @@ public:
   }
 
 private:
-  struct Stretch {
-    double begin, end;
-    BesideExchange beside;
-  };
+  using Stretch = SlowedTime;
 
   const Work& work_of(std::size_t executed) const {
     return request_->graph.works[request_->graph.work[executed % request_->graph.work.size()]];
@@ -131,10 +137,8 @@ private:
     for (std::size_t executed = 0; executed < timeline.start.size(); ++executed) {
       for (const std::int32_t device : slowed_[request_->graph.work[executed % request_->graph.work.size()]]) {
         if (timeline.finish[executed] > timeline.start[executed]) {
-          const DeviceType& type = request_->platform.type_of(request_->graph.devices[device]);
-          const BesideExchange& stated = type.beside_exchange;
-          exchanges_[device].push_back({timeline.start[executed], timeline.finish[executed],
-                                        stated.by_rule ? by_rule(type, work_of(executed)) : stated});
+          exchanges_[device].push_back(
+              {timeline.start[executed], timeline.finish[executed], beside_of(type_of(device), work_of(executed))});
         }
       }
     }
@@ -190,10 +194,32 @@ private:
       const std::size_t base = static_cast<std::size_t>(iteration) * graph.work.size();
       for (const TaskId task : graph.program_of(device)) {
         const std::size_t executed = base + task;
-        seconds_[executed] =
-            alone_[executed] + lost(device, timeline.start[executed], alone_[executed], work_of(executed), next);
+        const Work& work = work_of(executed);
+        const double start = timeline.start[executed], alone = alone_[executed];
+        seconds_[executed] = work.steps >= 0 && speeds_.constant() ? of_steps(device, start, alone, work, next)
+                                                                   : alone + lost(device, start, alone, work, next);
       }
     }
+  }
+
+  const DeviceType& type_of(std::size_t device) const {
+    return request_->platform.type_of(request_->graph.devices[device]);
+  }
+
+  // What a pass takes whose steps are known, beside its own exchanges and those of the device. `next` as below.
+  double of_steps(std::size_t device, double start, double alone, const Work& work, std::size_t& next) {
+    const std::vector<Stretch>& exchanges = exchanges_[device];
+    while (next < exchanges.size() && exchanges[next].end <= start) {
+      ++next;
+    }
+    const DeviceType& type = type_of(device);
+    const auto [known, is_new] = steps_.try_emplace({work.steps, &type, work.kind}, nullptr);
+    if (is_new) {
+      known->second = std::make_unique<StepsBeside>(request_->graph.steps[work.steps], work.kind,
+                                                    [&](const Work& flow) { return beside_of(type, flow); });
+    }
+    const double scale = known->second->plain() > 0 ? alone / known->second->plain() : 1;
+    return known->second->seconds(start, scale, std::span(exchanges).subspan(next), rounding_);
   }
 
   // What a computation needs more, in seconds at the device's own speed, which may change. It ends when the integral of
@@ -233,6 +259,7 @@ private:
   std::vector<std::vector<Stretch>> exchanges_;   // [device]
   std::vector<double> alone_, seconds_;           // [iteration * tasks + task]
   double rounding_ = 0;                           // times closer than this are equal
+  std::map<std::tuple<std::int32_t, const DeviceType*, TaskKind>, std::unique_ptr<StepsBeside>> steps_;
 };
 
 } // namespace

@@ -110,10 +110,11 @@ struct CostBasis {
   double seconds = 0; ///< of all devices of the type, per iteration
   std::array<double, kCostSources.size()> shares{};
 
-  /// The source of the largest share.
-  CostSource main() const {
-    return static_cast<CostSource>(std::max_element(shares.begin(), shares.end()) - shares.begin());
-  }
+  double of(CostSource source) const { return shares[static_cast<std::size_t>(source)]; }
+  /// The share of kernels that were measured on the device, in these shapes or in others.
+  double measured() const { return of(CostSource::fit) + of(CostSource::table); }
+  /// The source of the largest share; `fit` where it is what was measured().
+  CostSource main() const;
 };
 /// The same over all types of a run.
 CostBasis whole_of(const std::vector<CostBasis>& types);

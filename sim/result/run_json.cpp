@@ -151,10 +151,19 @@ Json classes_of(const Run& run) {
   return list;
 }
 
+// The shares of the four sources that studies have, which are 1 in all unless some times are stated; and what part of
+// the profile's is scaled.
 Json shares_of(const CostBasis& basis) {
-  Json json = Json::object();
-  for (std::size_t source = 0; source < basis.shares.size(); ++source) {
-    json[std::string(kCostSources[source].name)] = basis.shares[source];
+  const double scaled = basis.of(CostSource::scaled_profile), stated = basis.of(CostSource::stated);
+  Json json = {{"fit", basis.of(CostSource::fit)},
+               {"table", basis.of(CostSource::table)},
+               {"roofline", basis.of(CostSource::roofline)},
+               {"profile", basis.of(CostSource::profile) + scaled}};
+  if (scaled > 0) {
+    json["scaled_profile"] = scaled;
+  }
+  if (stated > 0) {
+    json["stated"] = stated;
   }
   return json;
 }

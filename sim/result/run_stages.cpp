@@ -52,6 +52,13 @@ RunSpread spread_of(const std::vector<double>& seconds) {
           Seconds{quantile(seconds, kHigh)}};
 }
 
+CostSource CostBasis::main() const {
+  std::array<double, kCostSources.size()> main = shares;
+  main[static_cast<std::size_t>(CostSource::fit)] = measured();
+  main[static_cast<std::size_t>(CostSource::table)] = 0;
+  return static_cast<CostSource>(std::max_element(main.begin(), main.end()) - main.begin());
+}
+
 CostBasis whole_of(const std::vector<CostBasis>& types) {
   CostBasis whole;
   for (const CostBasis& type : types) {

@@ -233,6 +233,9 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
   if (const yaml::Node* adapters = map.find("lora")) {
     read_adapters(*adapters, options);
   }
+  if (map.has("mtp_layers")) {
+    options.mtp_layers = map.integer("mtp_layers", 0, kMostMtpLayers);
+  }
   options.experts = read_expert_capacity(map);
   map.finish();
   ModelGraph model = workload != nullptr ? load_workload_with_settings(*workload, options, settings)

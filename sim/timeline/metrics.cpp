@@ -34,9 +34,10 @@ std::vector<double> resting_parts(const TaskGraph& graph) {
 }
 
 // Adds one iteration's part of a device's busy, exposed and stalled time, along its program, and updates its peak
-// memory.
+// memory. Where exchanges may slow computations down, these rest as long as they do alone: what is taken from them the
+// exchanges use.
 void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, int iteration,
-                 const LastTransfers& last, const double* resting, Metrics& metrics) {
+                 const LastTransfers& last, const double* resting, bool may_be_slowed, Metrics& metrics) {
   const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
   const double* start = timeline.start.data() + base;
   const double* finish = timeline.finish.data() + base;
@@ -61,7 +62,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
     }
     free = finish[task];
     busy += free - start[task];
-    at_rest += resting[number] * (free - start[task]);
+    at_rest += resting[number] * (may_be_slowed ? work.seconds.value : free - start[task]);
     level += work.acquire.value;
     if (level > peak) {
       peak = level;
@@ -273,7 +274,9 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   for (int iteration = before + 1; iteration <= last_iteration; ++iteration) {
     const LastTransfers last(graph, timeline, static_cast<std::size_t>(iteration) * graph.tasks());
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-      walk_device(graph, timeline, device, iteration, last, resting.data(), metrics);
+      const DeviceType& type = platform.type_of(graph.devices[device]);
+      walk_device(graph, timeline, device, iteration, last, resting.data(), type.beside_exchange != BesideExchange{},
+                  metrics);
     }
   }
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {

@@ -178,6 +178,35 @@ TEST_CASE("a problem of dnn-partitioning is planned, replayed and shown without 
   CHECK_THAT(shop.run("plan " + kChain + " --strategy ideal").err, Contains("missing key 'platform'"));
 }
 
+TEST_CASE("layers that predict further tokens are left out by a flag or a study's key", "[cli]") {
+  const Workshop shop;
+  shop.write("config.json",
+             R"({"model_type": "glm4_moe", "hidden_size": 64, "intermediate_size": 128, "moe_intermediate_size": 32,
+                 "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1, "first_k_dense_replace": 1,
+                 "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "num_hidden_layers": 2,
+                 "vocab_size": 100, "max_position_embeddings": 32, "num_nextn_predict_layers": 1})");
+  const auto parameters = [&](const std::string& flags) {
+    return shop.succeed("show config.json --format json" + flags).json().at("parameters").get<double>();
+  };
+  // Attention of 4 + 2 * 2 heads of 16 and its product; a router with a bias for each expert, 4 + 1 experts, two norms;
+  // a product of 2 h x h and three norms.
+  constexpr double kHidden = 64;
+  constexpr double kLayer = kHidden * 16 * (4 + 2 * 2 + 4) + 4 * (kHidden + 1) + 5 * 3 * kHidden * 32 + 2 * kHidden;
+  CHECK(parameters("") - parameters(" --mtp-layers 0") == kLayer + 2 * kHidden * kHidden + 3 * kHidden);
+  CHECK_THAT(shop.succeed("show config.json --mtp-layers 0").out,
+             Contains("without its layer that predicts a further"));
+  CHECK_THAT(shop.run("show config.json --mtp-layers 2").err, Contains("allowed: 0 to as many"));
+  const auto seconds = [&](const std::string& model) {
+    return shop.succeed("replay " + model + " --format json --strategy single --schedule accumulate")
+        .json()
+        .at("iteration_seconds")
+        .get<double>();
+  };
+  shop.write("study.yaml", "model: {file: config.json, mtp_layers: 0}\nplatform: nvlink-v100\n");
+  CHECK(seconds("study.yaml") == near(seconds("config.json --platform nvlink-v100 --mtp-layers 0")));
+  CHECK(seconds("study.yaml") < seconds("config.json --platform nvlink-v100"));
+}
+
 TEST_CASE("a config.json of Hugging Face is shown, planned and replayed, with sequences of any length", "[cli]") {
   const Workshop shop;
   shop.write("config.json",

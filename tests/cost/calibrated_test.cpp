@@ -50,7 +50,10 @@ TEST_CASE("a measured kernel takes its measured time, at the shape that the micr
   const auto time = cost->time(0, type, 3, Precision::fp32); // 3 x 16 = 48 rows
   CHECK(time->forward.value == near(5));
   CHECK(time->backward_weight.value == near(7));
-  CHECK(cost->error(0, type, 3, Precision::fp32).forward.spread == near(0.02));
+  const OperatorError error = cost->error(0, type, 3, Precision::fp32);
+  CHECK(error.forward.spread == near(0.02));
+  CHECK(error.forward.source == CostSource::table);
+  CHECK(cost->error(1, type, 3, Precision::fp32).forward.source == CostSource::roofline);
 }
 
 TEST_CASE("a tensor-parallel group divides the columns of the weight", "[cost][calibrated]") {

@@ -154,7 +154,7 @@ TEST_CASE("Megatron-LM's layers for further tokens are read and written", "[stud
                                          "--pipeline-model-parallel-layout \"Et*3|(tt|)*29,m|L\"");
   REQUIRE(plan.stages.size() == 32);
   CHECK(plan_defects(plan, *deep.model, deep.platform).empty());
-  CHECK(deep.model->operators[plan.stages[30].operators.front()].name == "next_embedding");
+  CHECK(deep.model->operators[plan.stages[30].operators.front()].name == "second_embedding");
   const WrittenPlan written = write_plan(find_by_name(plan_formats(), "megatron", "plan format", {}),
                                          {plan, *deep.model, deep.platform, deep.training, 1});
   REQUIRE(std::holds_alternative<std::string>(written));

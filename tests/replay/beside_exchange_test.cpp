@@ -37,6 +37,7 @@ struct Receiving {
   std::vector<SpeedChange> speeds;
   TaskKind sent = TaskKind::transfer;
   double latency = 0;
+  bool slows = true;
 };
 
 TaskGraph graph_of(const Receiving& one) {
@@ -71,7 +72,8 @@ TaskGraph graph_of(const Receiving& one) {
          .seconds = Seconds{one.latency} + Bytes{seconds} / leg.bandwidth,
          .latency = Seconds{one.latency},
          .bytes = seconds,
-         .processors = processors},
+         .processors = processors,
+         .slows = one.slows},
         1, {});
     graph.legs.push_back(leg);
     graph.members.push_back({0, device});
@@ -97,6 +99,9 @@ TEST_CASE("a computation runs at 1 / factor of its speed while its device exchan
     CHECK(end_of({.latency = 0.5}, engine.replay) == near(3.5 + (4 - 1 - 2.5 / 1.5)));
   }
 }
+
+// As of exchanges whose cost to what is computed beside them was measured with it.
+TEST_CASE("an exchange that says so slows nothing down", "[replay][beside]") { CHECK(end_of({.slows = false}) == 4); }
 
 // From 1 to 4 some bytes are always under way; two flows from 2 to 3, each with its links for itself, count once.
 TEST_CASE("several exchanges at once slow computing down as one does", "[replay][beside]") {

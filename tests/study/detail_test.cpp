@@ -53,7 +53,15 @@ TEST_CASE("with every exchange a task, a run is what it is with passes as blocks
         std::string("parallel: {tensor: 2, pipeline: 2, zero: 3, reshard: after-forward}"),
         std::string("parallel: {tensor: 2, pipeline: 2, zero: 3}, recompute: blocks, gradient_bucket: none"),
         std::string("parallel: {tensor: 2, pipeline: 2, zero: 1}, offload: {optimizer: 1, gradients: true}"),
-        degrees + ", step: local"}) {
+        degrees + ", step: local",
+        // With these recipes exchanges slow computations down, those that a pass hides and those beside it.
+        degrees + ", framework: megatron-lm-2025", degrees + ", framework: torchtitan",
+        degrees + ", framework: torchtitan, pipelined_exchange: true",
+        std::string("parallel: {tensor: 2, pipeline: 2, sequence: true}, framework: megatron-lm-2025"),
+        std::string("parallel: {tensor: 2, pipeline: 2, sequence: true, zero: 1}, gradient_bucket: 1 MB, "
+                    "framework: nemo-2024"),
+        std::string("parallel: {tensor: 2, pipeline: 2, zero: 3}, recompute: blocks, framework: fsdp"),
+        std::string("parallel: {context: 4, pipeline: 2}, framework: megatron-lm-2025")}) {
     CAPTURE(training);
     check_alike(compared("blocks", training, "analytic"), compared("all", training, "analytic"));
   }

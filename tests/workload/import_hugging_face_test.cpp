@@ -620,9 +620,49 @@ TEST_CASE("a published config.json with experts gives the graph of the shipped w
                                  {"vocab_size", 201088}}),
                   sequence),
              shipped("gpt-oss-20b"));
-  check_same(read_text(kDeepSeekV3, sequence), shipped("deepseek-v3"));
-  CHECK(read_text(kDeepSeekV3, sequence).description ==
-        "deepseek_v3 of Hugging Face, 4096 tokens; keys not read: num_nextn_predict_layers, quantization_config");
+  check_same(read_text(kDeepSeekV3, sequence), shipped("deepseek-v3-mtp"));
+  check_same(read_text(kDeepSeekV3, {.sequence = 4096, .mtp_layers = 0}), shipped("deepseek-v3"));
+}
+
+// README of DeepSeek-V3: "685B, which includes 671B of the Main Model weights and 14B of the Multi-Token Prediction
+// (MTP) Module weights"; README_WEIGHTS: 11.5B of these are unique, beside copies of the embedding and the head of 0.9B
+// each, which a framework shares with the main model.
+TEST_CASE("layers that predict further tokens are those of the file, or fewer", "[workload][hugging-face]") {
+  const auto model_with = [](std::optional<int> layers, const Json& changes = Json::object()) {
+    return read(with(kDeepSeekV3, changes), {.sequence = 4096, .mtp_layers = layers});
+  };
+  const auto parameters = [&](std::optional<int> layers, const Json& changes = Json::object()) {
+    return totals_of(model_with(layers, changes)).parameters;
+  };
+  constexpr double kTable = 129280. * 7168;
+  CHECK(parameters(0) == Approx(671e9).epsilon(1e-3));
+  CHECK(parameters({}) - parameters(0) == Approx(11.5e9).epsilon(0.01));
+  CHECK(parameters({}) + 2 * kTable == Approx(685e9).epsilon(1e-3));
+  CHECK(parameters(1) == parameters({}));
+  // Each layer more is of the same kind and reads the one before it.
+  CHECK(parameters({}, {{"num_nextn_predict_layers", 3}}) - parameters(0) == 3 * (parameters(1) - parameters(0)));
+  CHECK(parameters(1, {{"num_nextn_predict_layers", 3}}) == parameters(1));
+  CHECK(parameters({}, {{"num_nextn_predict_layers", 0}}) == parameters(0));
+
+  CHECK(
+      model_with({}).description ==
+      "deepseek_v3 of Hugging Face, 4096 tokens, with its layer that predicts a further token (11610.07 M parameters; "
+      "embedding and head are the model's, and not counted again); keys not read: quantization_config");
+  CHECK(model_with(0).description == "deepseek_v3 of Hugging Face, 4096 tokens, without its layer that predicts a "
+                                     "further token; keys not read: quantization_config");
+  CHECK_THAT(model_with(2, {{"num_nextn_predict_layers", 3}}).description,
+             Catch::Contains("with 2 of its 3 layers that predict further tokens (23220.14 M parameters"));
+  CHECK_THAT(test::error_of([&] { model_with(2); }),
+             Catch::Contains("num_nextn_predict_layers: 2 layers that predict further tokens are asked for, of which "
+                             "there are 1; allowed: 0 to as many"));
+  CHECK_THAT(test::error_of([&] {
+               model_with({}, {{"num_nextn_predict_layers", -1}});
+             }),
+             Catch::Contains("num_nextn_predict_layers"));
+  CHECK_THAT(test::error_of([] { read_text(kLlama3, {.mtp_layers = 1}); }), Catch::Contains("of which there are 0"));
+  CHECK(totals_of(read_text(kLlama3, {.mtp_layers = 0})).parameters == totals_of(read_text(kLlama3)).parameters);
+  CHECK_THAT(test::error_of([] { load_model(test::source_dir() / "workloads/deepseek-v3.yaml", {.mtp_layers = 0}); }),
+             Catch::Contains("files of the format 'yaml' say it themselves; allowed: no 'mtp_layers'"));
 }
 
 // As published with Nemotron 3 Nano, but for what its own code reads alone.

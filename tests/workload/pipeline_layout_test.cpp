@@ -81,7 +81,8 @@ TEST_CASE("a layer that predicts a further token has what leads to it, the loss 
   REQUIRE(stages.size() == 32);
   const std::vector<std::string> further = names(model, stages[30]);
   CHECK(std::vector(further.begin(), further.begin() + 5) ==
-        std::vector<std::string>{"next_embedding", "next_norm", "state_norm", "both", "join"});
+        std::vector<std::string>{"second_embedding", "second_token_norm", "second_state_norm", "second_both",
+                                 "second_join"});
   CHECK(
       std::all_of(further.begin() + 5, further.end(), [](const auto& name) { return name.starts_with("layer.61."); }));
   CHECK(names(model, stages[31]) ==

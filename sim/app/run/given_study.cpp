@@ -55,6 +55,9 @@ void add_reading_flags(Flags& flags, ModelReading& options) {
   flags.add("--lora-layers", &options.lora_layers,
             "of these products of a block alone, as qkv,projection; `show MODEL` names them",
             {.name = "A,B,…", .commas = true});
+  flags.add("--mtp-layers", &options.mtp_layers,
+            "layers that predict further tokens, of a config.json of Hugging Face: 0 leaves them out",
+            {.name = "N", .check = whole_number(0, kMostMtpLayers)});
 }
 
 void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional& positional) {
@@ -141,7 +144,7 @@ void add_entry(yaml::Node& map, const std::string& key, const std::string& value
 yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   yaml::Node name = yaml::text_node(model, {"MODEL", 0, 0});
   if (reading.dimensions.empty() && reading.cost_scale.empty() && reading.sequence == 0 && reading.lora == 0 &&
-      reading.lora_layers.empty()) {
+      reading.lora_layers.empty() && reading.mtp_layers < 0) {
     return name;
   }
   yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = name.where};
@@ -153,6 +156,7 @@ yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
   add_entry(mapping, "cost_scale", reading.cost_scale, "--cost-scale");
   add_entry(mapping, "sequence", reading.sequence > 0 ? std::to_string(reading.sequence) : "", "--seq");
+  add_entry(mapping, "mtp_layers", reading.mtp_layers >= 0 ? std::to_string(reading.mtp_layers) : "", "--mtp-layers");
   const std::string rank = reading.lora > 0 ? std::to_string(reading.lora) : "";
   if (reading.lora_layers.empty()) {
     add_entry(mapping, "lora", rank, "--lora");
@@ -190,6 +194,9 @@ ImportOptions import_options(const ModelReading& reading) {
   }
   if (reading.lora > 0) {
     options.lora = reading.lora;
+  }
+  if (reading.mtp_layers >= 0) {
+    options.mtp_layers = reading.mtp_layers;
   }
   options.lora_layers = reading.lora_layers;
   options.lora_where = {"--lora-layers", 0, 0};
@@ -321,7 +328,8 @@ void refuse_model_flags(const ModelOptions& options) {
                                     {"--cost-scale", !reading.cost_scale.empty()},
                                     {"--seq", reading.sequence > 0},
                                     {"--lora", reading.lora > 0},
-                                    {"--lora-layers", !reading.lora_layers.empty()}}) {
+                                    {"--lora-layers", !reading.lora_layers.empty()},
+                                    {"--mtp-layers", reading.mtp_layers >= 0}}) {
     if (given) {
       throw InputError({flag, 0, 0}, "'" + options.model + "' is a " + what +
                                          ", which names its model and platform; allowed: --set model=M, --set "

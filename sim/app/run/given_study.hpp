@@ -22,13 +22,14 @@ struct SettingOptions {
   std::vector<std::string> prices; ///< the same
 };
 
-/// How a model's file is read: --dim, --cost-scale, --seq, --lora and --lora-layers.
+/// How a model's file is read: --dim, --cost-scale, --seq, --lora, --lora-layers and --mtp-layers.
 struct ModelReading {
   std::vector<std::string> dimensions;
   std::string cost_scale;
   int sequence = 0;                     ///< 0: as the file says
   int lora = 0;                         ///< 0: all weights are trained
   std::vector<std::string> lora_layers; ///< none: every product of a block
+  int mtp_layers = -1;                  ///< that predict further tokens; below 0: as the file says
 };
 
 /// The values of MODEL and of --platform, or of --devices and the flags that describe them.

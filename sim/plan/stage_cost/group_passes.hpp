@@ -59,6 +59,7 @@ struct PassExchange {
   Seconds seconds;       ///< alone on its links
   std::size_t after = 0; ///< index of the computation
   Axis axis = Axis::tensor;
+  bool counted = false; ///< what computations beside it lose to it is a part of their times
 };
 
 /// One pass of a replica's part of a micro-batch. The devices of a group wait for each other at each exchange; those of

@@ -265,6 +265,7 @@ std::vector<AnswerBasis> basis_of_run(const json& document, const json& run, con
     const double share = number_at(shares, std::string(kCostSources.at(source).name).c_str());
     kernels.shares.at(source) = std::isfinite(share) ? share : 0;
   }
+  kernels.shares[static_cast<std::size_t>(CostSource::profile)] -= kernels.of(CostSource::scaled_profile);
   const auto whole = std::find(kernels.shares.begin(), kernels.shares.end(), 1.0);
   add("Kernel times", whole == kernels.shares.end()
                           ? in_words(kernels)

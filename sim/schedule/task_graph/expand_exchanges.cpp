@@ -13,15 +13,11 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/group_ways.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
+#include "sim/schedule/task_graph/pass_part.hpp"
 #include "sim/schedule/task_graph/work_of_flow.hpp"
 
 namespace stagecraft {
 namespace {
-
-// A team's flows for an exchange.
-const Flows& flows_of(const GraphTeam& team, const PassExchange& exchange) {
-  return team.team->group.ways->flows(exchange.kind, exchange.bytes);
-}
 
 // The teams that exchange data in a pass, each with one of its exchanges after another.
 class TeamsOfPasses {
@@ -156,71 +152,6 @@ std::vector<char> passes_to_divide(const ExchangePlan& plan, const TeamsOfPasses
   return divides;
 }
 
-// What a pass does from one fraction of its time to another. These lie between operators, where no exchange is under
-// way; an exchange belongs to the part in which it begins.
-class PassPart {
-public:
-  PassPart(const TimedPass& timed, double begin, double end)
-      : pass_(*timed.pass), all_(timed.before + pass_.seconds + timed.after), from_(all_ * begin),
-        to_(end < 1 ? all_ * end : Seconds{kInfinity}) {
-    part_.computations.emplace_back();
-    compute(timed.before);
-    std::size_t exchange = 0;
-    for (std::size_t i = 0; i < pass_.computations.size(); ++i) {
-      const PassComputation& one = pass_.computations[i];
-      if (one.needs > 0) {
-        now_ = std::max(now_, ends_[one.needs - 1]);
-      }
-      if (i > 0 && is_inside(now_)) {
-        part_.computations.push_back({Seconds{0}, one.needs > first_ ? one.needs - first_ : 0});
-      }
-      compute(one.seconds);
-      for (; exchange < pass_.exchanges.size() && pass_.exchanges[exchange].after == i; ++exchange) {
-        begin_exchange(pass_.exchanges[exchange]);
-      }
-    }
-    compute(timed.after);
-    join();
-  }
-
-  const GroupPass& operator*() const { return part_; }
-  /// Exchanges of the pass before the part.
-  std::size_t first() const { return first_; }
-
-private:
-  static constexpr double kRounding = 1e-9;
-
-  bool is_inside(Seconds time) const { return time >= from_ - all_ * kRounding && time < to_ - all_ * kRounding; }
-
-  void compute(Seconds seconds) {
-    part_.computations.back().seconds += std::max(Seconds{0}, std::min(now_ + seconds, to_) - std::max(now_, from_));
-    now_ += seconds;
-  }
-
-  void begin_exchange(PassExchange exchange) {
-    ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + exchange.seconds);
-    if (is_inside(now_)) {
-      exchange.after = part_.computations.size() - 1;
-      part_.exchanges.push_back(exchange);
-    } else {
-      first_ += now_ < from_ ? 1 : 0;
-    }
-  }
-
-  // The last computation needs all exchanges, also where the part ends before a computation does that would.
-  void join() {
-    if (part_.computations.back().needs < part_.exchanges.size()) {
-      part_.computations.push_back({Seconds{0}, part_.exchanges.size()});
-    }
-  }
-
-  const GroupPass& pass_;
-  Seconds all_, from_, to_, now_;
-  std::vector<Seconds> ends_; // [exchange of the pass]
-  std::size_t first_ = 0;     // exchanges before the part
-  GroupPass part_;
-};
-
 // Writes the graph anew. Tasks that followed one another and had one work become a block for each step of it.
 class Expansion {
 public:
@@ -287,7 +218,7 @@ private:
     Work step = whole;
     step.handing_over /= 1 - whole.exchanging;
     step.exchanging = step.exchanging_latency = step.exchanging_hidden = 0;
-    step.group_leg = kNone;
+    step.group_leg = step.steps = kNone;
     for (std::size_t i = 0; i < part.computations.size(); ++i) {
       step.seconds = part.computations[i].seconds;
       step.acquire = i == 0 ? whole.acquire : Bytes{0};
@@ -359,6 +290,7 @@ private:
       Work work = work_of_flow(TaskKind::exchange, team.device, whole.stage, leg_of(flow.leg, team), team.members, flow,
                                exchange.bytes);
       work.axis = exchange.axis;
+      work.slows = !exchange.counted;
       const TaskId block = add(work, begin, end);
       if (!flow.beside) {
         before = std::exchange(met.last, {});

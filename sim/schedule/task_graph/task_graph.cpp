@@ -8,6 +8,7 @@
 #include "sim/base/format/end_of_equals.hpp"
 #include "sim/plan/stage_cost/communicators.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
+#include "sim/schedule/task_graph/pass_steps.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 
 namespace stagecraft {
@@ -43,6 +44,7 @@ TaskGraph TaskGraphBuilder::build() {
   }
   write_edges();
   set_ties(graph_, std::move(ties_));
+  note_steps(graph_, exchanges_, request_.router.platform());
   if (request_.exchanges != ExchangeTasks::none && !exchanges_.passes.empty()) {
     return expand_exchanges(std::move(graph_), exchanges_, request_);
   }

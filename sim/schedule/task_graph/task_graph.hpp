@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/plan/stage_cost/group_passes.hpp"
 #include "sim/plan/stage_cost/loading.hpp"
 #include "sim/schedule/schedule.hpp"
 
@@ -31,6 +32,7 @@ struct Work {
   Seconds latency;           ///< a transfer's latency, paid before its bytes flow
   double bytes = 0;          ///< a transfer's bytes, a whole number
   int processors = 0;        ///< multiprocessors that a transfer's kernel takes on each member; 0: not known
+  bool slows = true;         ///< of a transfer: whether computations beside it may take longer than their times
   /// Of a computation: the parts of its time in which its replica exchanges data and computes nothing, in all and
   /// waiting for latencies; and the leg to its neighbour in the ring of its innermost group, among
   /// TaskGraph::group_legs; -1 where it exchanges nothing.
@@ -43,11 +45,23 @@ struct Work {
   std::int32_t pass = -1; ///< of such a computation: the same number for all devices of the group; -1: no exchange
   double part_begin = 0, part_end = 1; ///< the part of a pass that it is, where gradients are reduced in between
   bool goes_on = false;                ///< goes on with a pass after an exchange that is a task of its own
+  std::int32_t steps = -1;             ///< what such a computation does step by step, of TaskGraph::steps; -1: not said
   Bytes acquire, release;              ///< activation memory taken at the start and given back at the end
 
   bool computes() const { return leg < 0 && device >= 0; }
   bool transfers() const { return leg >= 0; }
   bool loads() const { return node >= 0; } ///< on a host core, which ties reserve for it
+};
+
+/// What a pass does that is one task: computations, and flows of its group's exchanges between and beside them.
+struct PassSteps {
+  /// Flows that begin together, after a computation and when all flows before them have ended.
+  struct Exchange {
+    std::size_t after = 0;   ///< the computation
+    std::vector<Work> flows; ///< alone on their links
+  };
+  std::vector<PassComputation> computations; ///< `needs` counts those of `exchanges`
+  std::vector<Exchange> exchanges;           ///< in the order of their computations; the last one needs all of them
 };
 
 /// A dependency that edges cannot express: task `to`, `iterations` later, starts no earlier than the tie's task ends,
@@ -85,6 +99,7 @@ struct TaskGraph {
   std::vector<Leg> legs;                          ///< of transfers
   std::vector<Leg> group_legs;                    ///< inside tensor-parallel groups
   std::vector<std::vector<std::int32_t>> members; ///< of communications: indices into `devices`, ascending
+  std::vector<PassSteps> steps;                   ///< of passes, where exchanges slow computations down; each once
   std::vector<std::int32_t> work;                 ///< [task]
   std::vector<std::int32_t> micro_batch;          ///< [task]
   std::vector<std::int32_t> waits;                ///< [task]: number of predecessors

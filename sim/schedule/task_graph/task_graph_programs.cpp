@@ -245,7 +245,7 @@ Work shorter_by(double part, Work work) {
   work.handing_over = std::min(1.0, work.handing_over / part);
   work.at_rest = std::max(0.0, 1 - drawing / ((1 - work.exchanging) * part));
   work.seconds = work.seconds * part;
-  work.pass = -1;
+  work.pass = work.steps = -1;
   return work;
 }
 

@@ -142,6 +142,7 @@ void TaskGraphBuilder::note_exchange(std::optional<Pass> pass, const ReplicaTask
   const Exchanged exchanged = number != kNone ? exchanges_.passes[number].pass->exchanged : Exchanged{};
   const bool any = (exchanged.all + exchanged.hidden).value > 0 && work.seconds.value > 0;
   work.pass = exchanged.all.value > 0 && work.seconds.value > 0 ? number : kNone; // others wait for nothing
+  work.steps = any ? number : kNone;
   work.exchanging = any ? exchanged.all / work.seconds : 0;
   work.exchanging_latency = any ? exchanged.latency / work.seconds : 0;
   work.exchanging_hidden = any ? exchanged.hidden / work.seconds : 0;

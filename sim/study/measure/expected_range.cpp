@@ -12,7 +12,7 @@ namespace {
 // Whether measured runs tell how far off this one may be: they are priced by shapes of kernels.
 bool is_like_measured(const Run& run) {
   return std::all_of(run.cost_basis.begin(), run.cost_basis.end(), [](const CostBasis& basis) {
-    return basis.main() == CostSource::fits || basis.main() == CostSource::roofline;
+    return basis.main() == CostSource::fit || basis.main() == CostSource::roofline;
   });
 }
 

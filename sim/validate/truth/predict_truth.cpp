@@ -97,7 +97,7 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
   figures.watts = (energy.devices_idle + energy.devices_waiting + energy.devices_dynamic).value /
                   run.metrics.iteration.value / figures.devices;
   if (!run.cost_basis.empty()) {
-    figures.fits_share = whole_of(run.cost_basis).shares[static_cast<std::size_t>(CostSource::fits)];
+    figures.fits_share = whole_of(run.cost_basis).measured();
   }
   return figures;
 }

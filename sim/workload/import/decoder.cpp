@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
+#include "sim/workload/import/import.hpp"
 #include "sim/workload/import/workload_text.hpp"
 
 namespace stagecraft {
@@ -43,7 +46,8 @@ public:
     text_.layer("head", "linear",
                 "features: " + std::to_string(d_.vocabulary) + ", bias: " + text_of(d_.head_bias) +
                     ", tied: " + text_of(d_.tied));
-    text_.layer("loss", "cross_entropy");
+    text_.layer(d_.further > 0 ? "next_loss" : "loss", "cross_entropy");
+    write_predictions();
     if (d_.predicts_further) { // the head and the loss once more
       text_.layer("further_head", "linear",
                   "inputs: [norm], features: " + std::to_string(d_.vocabulary) + ", bias: false, tied: true");
@@ -168,6 +172,34 @@ private:
     text_.layer("further_sum", "add", "inputs: [further_projection, further_token_projection]");
     text_.line("      - {block: " + block_of(d_.layers.back()) +
                ", name: layer, repeat: 1, first: " + std::to_string(last + 1) + "}");
+  }
+
+  // Eq. 21 to 24 of the report: a layer reads the state of the one before it and the embedding of the token that this
+  // one predicted, each through a norm and both through one product.
+  void write_predictions() {
+    constexpr std::array<std::string_view, kMostMtpLayers> kTokens = {"second", "third",   "fourth", "fifth",
+                                                                      "sixth",  "seventh", "eighth", "ninth"};
+    const std::string vocabulary = std::to_string(d_.vocabulary), hidden = std::to_string(d_.hidden);
+    std::string losses = "next_loss";
+    for (int i = 0; i < d_.further; ++i) {
+      const int layer = static_cast<int>(d_.layers.size()) + i;
+      const std::string token(kTokens[static_cast<std::size_t>(i)]);
+      text_.layer(token + "_embedding", "embedding",
+                  "inputs: [input], vocabulary: " + vocabulary + ", features: " + hidden + ", tied: true");
+      norm(token + "_token_norm");
+      norm(token + "_state_norm", "inputs: [layer." + std::to_string(layer - 1) + "]");
+      text_.layer(token + "_both", "concat", "inputs: [" + token + "_state_norm, " + token + "_token_norm], axis: 1");
+      text_.linear(token + "_join", d_.hidden, false);
+      text_.line("      - {block: " + block_of(d_.layers.back()) +
+                 ", name: layer, repeat: 1, first: " + std::to_string(layer) + "}");
+      norm(token + "_norm");
+      text_.linear(token + "_head", d_.vocabulary, false, "tied: true");
+      text_.layer(token + "_loss", "cross_entropy");
+      losses += ", " + token + "_loss";
+    }
+    if (d_.further > 0) {
+      text_.layer("loss", "add", "inputs: [" + losses + "]");
+    }
   }
 
   void write_attention(const DecoderLayer& layer) {

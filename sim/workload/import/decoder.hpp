@@ -68,6 +68,9 @@ struct Decoder {
   /// last one, from that one's result and the next token's embedding, and the head once more. In one chain: the first
   /// head, which reads the result of the layer before, stands behind it, too.
   bool predicts_further = false;
+  /// The same as it was published, so many layers, each of which reads the result of the one before it (tokens further
+  /// on, the first the token after the next): the first head stands before them, embeddings and heads are the model's.
+  int further = 0;
 };
 
 /// The text of a workload file, docs/formats/workload.md. Its operators are called as those of the shipped language

@@ -151,6 +151,10 @@ int Config::size(const std::string& key, int most, int otherwise) {
   return given(key) != nullptr ? object_.integer(key, 1, most) : otherwise;
 }
 
+int Config::count(const std::string& key, int most) {
+  return given(key) != nullptr ? object_.integer(key, 0, most) : 0;
+}
+
 bool Config::flag(const std::string& key, bool otherwise) {
   return given(key) != nullptr ? object_.flag(key) : otherwise;
 }

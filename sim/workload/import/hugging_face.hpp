@@ -20,6 +20,8 @@ inline constexpr int kMostHidden = 1 << 20, kMostIntermediate = 1 << 23, kMostVo
 
 /// The fraction of a head that turns, in most families.
 inline constexpr const char* kRotary = "partial_rotary_factor";
+/// The number of layers that predict further tokens.
+inline constexpr const char* kMtpLayers = "num_nextn_predict_layers";
 
 /// The document while it is read: what is null counts as absent, and each key asked for is noted. Throws InputError at
 /// the key whose value does not fit.
@@ -33,6 +35,8 @@ public:
   bool has(const std::string& key) const;
   int size(const std::string& key, int most);
   int size(const std::string& key, int most, int otherwise);
+  /// From 0 on; 0 where it is missing.
+  int count(const std::string& key, int most);
   bool flag(const std::string& key, bool otherwise);
   std::string text(const std::string& key, const std::string& otherwise);
   /// Whether a probability of dropout is more than 0.
@@ -66,6 +70,7 @@ private:
 /// A model as a workload file, and how large its samples are, in words.
 struct Written {
   std::string workload, samples;
+  int mtp_layers = 0; ///< that predict further tokens, of the file; the workload may have fewer
 };
 
 /// A family of models: what its files are called, and how one becomes a workload file.

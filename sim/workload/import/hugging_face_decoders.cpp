@@ -143,13 +143,13 @@ void read_deepseek(Config& config, Decoder& d) {
   read_routed_experts(config, d);
 }
 
-// Version 3 corrects the choice of experts by a bias for each; its last layers, which predict further tokens, are no
-// part of the model of transformers.
+// Version 3 corrects the choice of experts by a bias for each, and may predict further tokens.
 void read_deepseek_v3(Config& config, Decoder& d) {
   constexpr int kGroups = 8, kTopGroups = 4;
   read_deepseek(config, d);
   read_expert_groups(config, d, kGroups, kTopGroups);
   d.experts.router_bias = true;
+  read_mtp_layers(config, d);
 }
 
 void read_gemma(Config& config, Decoder& d) {
@@ -171,6 +171,7 @@ void read_glm4_moe(Config& config, Decoder& d) {
   read_routed_experts(config, d);
   read_expert_groups(config, d, 1, 1);
   d.experts.router_bias = true;
+  read_mtp_layers(config, d);
 }
 
 // Gemma 2 and 3: a norm before and behind each part, and layers that see a window among those that see all.

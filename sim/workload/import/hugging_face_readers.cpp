@@ -132,6 +132,8 @@ void read_routed_experts(Config& config, Decoder& d) {
   }
 }
 
+void read_mtp_layers(Config& config, Decoder& d) { d.further = config.count(kMtpLayers, kMostMtpLayers); }
+
 void complete_heads(Config& config, const Names& names, Decoder& d) {
   if (d.head_width == 0 && (d.hidden % d.heads != 0 || d.hidden / d.heads > kMostHeadWidth)) {
     throw config.error(names.hidden, std::to_string(d.hidden) + " does not split into " + std::to_string(d.heads) +

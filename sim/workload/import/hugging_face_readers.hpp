@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "sim/workload/import/decoder.hpp"
 #include "sim/workload/import/hugging_face.hpp"
 
@@ -39,6 +41,8 @@ void read_expert_groups(Config& config, Decoder& d, int many, int top);
 /// DeepSeek's experts: in every `moe_layer_freq`-th layer from `first_k_dense_replace` on, with shared ones of the same
 /// size.
 void read_routed_experts(Config& config, Decoder& d);
+/// DeepSeek's layers behind the others that predict further tokens, which have the last one's parts.
+void read_mtp_layers(Config& config, Decoder& d);
 
 /// Names of keys in which families differ.
 struct Names {
@@ -61,7 +65,9 @@ Written write(Config& config, std::string_view /*architecture*/, const ImportOpt
   complete_heads(config, names, decoder);
   const int learned = decoder.positions - (decoder.positions > 0 ? names.spare_positions : 0);
   decoder.sequence = config.sequence(names.positions, options, learned);
-  return {workload_of(decoder), std::to_string(decoder.sequence) + " tokens"};
+  const int further = decoder.further;
+  decoder.further = std::min(further, options.mtp_layers.value_or(further));
+  return {workload_of(decoder), std::to_string(decoder.sequence) + " tokens", further};
 }
 
 } // namespace stagecraft::hugging_face

@@ -56,6 +56,7 @@ constexpr std::array kModelFormats = {
                 {"model_type", "architectures"},
                 false,
                 true,
+                true,
                 true},
 };
 
@@ -80,6 +81,11 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
   if (options.lora && !format.has_layers) {
     throw InputError({file, 0, 0}, "adapters are asked for, but files of the format '" + std::string(format.name) +
                                        "' do not say which weights a layer has; allowed: no 'lora'");
+  }
+  if (options.mtp_layers && !format.has_mtp_layers) {
+    throw InputError({file, 0, 0},
+                     "a number of layers that predict further tokens is given, but files of the format '" +
+                         std::string(format.name) + "' say it themselves; allowed: no 'mtp_layers'");
   }
   if (options.experts && !format.has_layers) {
     throw InputError(options.experts->where, "files of the format '" + std::string(format.name) +

@@ -21,6 +21,9 @@ inline constexpr int kMostLora = 1 << 16;
 /// The longest sequence that may be asked for, in tokens.
 inline constexpr int kMostSequence = 1 << 24;
 
+/// The most layers that predict further tokens that a model may have.
+inline constexpr int kMostMtpLayers = 8;
+
 /// Options of formats that need more than the file.
 struct ImportOptions {
   std::map<std::string, int> dimensions; ///< symbolic dimension -> size (ONNX)
@@ -32,6 +35,8 @@ struct ImportOptions {
   /// The products that get one, by their names in a block; empty: all.
   std::vector<std::string> lora_layers;
   Where lora_where; ///< where these names stand, for errors
+  /// Layers that predict further tokens, at most those that the file has; nothing: all of them.
+  std::optional<int> mtp_layers;
   /// Of every mixture, in place of what the file says; in formats that give layers.
   std::optional<ExpertCapacity> experts;
 };
@@ -65,6 +70,7 @@ struct ModelFormat {
   bool has_edge_costs = false;               ///< uses ImportOptions::cost_scale; other formats refuse it
   bool has_sequence = false;                 ///< uses ImportOptions::sequence; other formats refuse it
   bool has_layers = false;                   ///< uses ImportOptions::lora and experts; other formats refuse them
+  bool has_mtp_layers = false;               ///< uses ImportOptions::mtp_layers; other formats refuse it
 };
 std::span<const ModelFormat> model_formats();
 

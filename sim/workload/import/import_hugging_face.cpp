@@ -119,6 +119,23 @@ std::string name_of(const std::string& file, const Family& family) {
                                                              : folder;
 }
 
+// What the layers that predict further tokens add, or that they are left out; "" where the file has none.
+std::string words_of_mtp_layers(int of_file, int taken, const ModelGraph& model) {
+  const std::string layers = of_file == 1 ? "layer that predicts a further token"
+                                          : std::to_string(of_file) + " layers that predict further tokens";
+  if (taken == 0) {
+    return of_file == 0 ? "" : ", without its " + layers;
+  }
+  double parameters = 0;
+  const auto behind = [](const Operator& op) { return op.name == "next_loss"; };
+  for (auto op = std::find_if(model.operators.begin(), model.operators.end(), behind); op != model.operators.end();
+       ++op) {
+    parameters += op->parameters;
+  }
+  return ", with " + (taken == of_file ? "its " + layers : std::to_string(taken) + " of its " + layers) + " (" +
+         to_text(parameters / 1e6, 2) + " M parameters; embedding and head are the model's, and not counted again)";
+}
+
 } // namespace
 
 ModelGraph import_hugging_face(const std::string& bytes, const std::string& file, const ImportOptions& options) {
@@ -128,12 +145,20 @@ ModelGraph import_hugging_face(const std::string& bytes, const std::string& file
   const auto [family, architecture] = find_family(config);
   config.refuse_what_is_not_modelled(family.modelled);
   const hugging_face::Written written = family.write(config, architecture, options);
+  const int taken = options.mtp_layers.value_or(written.mtp_layers);
+  if (taken > written.mtp_layers) {
+    throw config.error(written.mtp_layers > 0 ? hugging_face::kMtpLayers : "",
+                       std::to_string(taken) +
+                           " layers that predict further tokens are asked for, of which there are " +
+                           std::to_string(written.mtp_layers) + "; allowed: 0 to as many");
+  }
   ImportOptions as_written = options; // the workload has its length already, a T5's twice: of encoder and decoder
   as_written.sequence.reset();
   ModelGraph model = load_workload(yaml::parse(written.workload, file + ", as a workload"), as_written);
   const std::vector<std::string> unread = config.unread();
   model.name = name_of(file, family);
   model.description = std::string(family.name) + " of Hugging Face, " + written.samples +
+                      words_of_mtp_layers(written.mtp_layers, taken, model) +
                       (unread.empty() ? "" : "; keys not read: " + join(unread));
   return model;
 }
