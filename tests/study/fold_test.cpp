@@ -111,6 +111,12 @@ std::string told(const std::string& text, const std::vector<Setting>& settings) 
   return all;
 }
 
+// Whether ranks of tensor groups are simulated once: a class has more devices than replicas.
+bool folds_ranks(const Run& run) {
+  return std::any_of(run.classes.begin(), run.classes.end(),
+                     [&](const auto& alike) { return static_cast<int>(alike.size()) > run.folded_replicas; });
+}
+
 struct BothWays {
   std::vector<Run> folded, unfolded;
 };
@@ -134,7 +140,7 @@ TEST_CASE("random plans with stragglers come to the same with and without foldin
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};
   const auto details = std::array{"auto", "auto", "all"};
   std::mt19937 random(7);
-  int folded_runs = 0, split_runs = 0, folded_groups = 0;
+  int folded_runs = 0, split_runs = 0, folded_groups = 0, folded_ranks = 0;
   for (int draw = 0; draw < 130; ++draw) {
     const int nodes = 4 << (random() % 2), devices = 2 << (random() % 2);
     std::vector<Setting> settings = random_cluster(random, nodes, devices);
@@ -155,8 +161,10 @@ TEST_CASE("random plans with stragglers come to the same with and without foldin
       const std::size_t stages = folded[run].stages.size();
       split_runs += folded[run].folded_replicas > 1 && folded[run].classes.size() > stages ? 1 : 0;
       folded_groups += folded[run].folded_replicas > 1 && degrees.find("shard") != std::string::npos ? 1 : 0;
+      folded_ranks += folds_ranks(folded[run]) ? 1 : 0;
     }
   }
+  CHECK(folded_ranks >= 10);
   CHECK(folded_runs >= 40);
   CHECK(split_runs >= 10);
   CHECK(folded_groups >= 10);
@@ -193,7 +201,7 @@ TEST_CASE("ranks that share tokens or experts come to the same with and without 
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};
   const auto skews = std::array{"0", "0", "0.3"};
   std::mt19937 random(5);
-  int folded_runs = 0, folded_members = 0, folded_groups = 0;
+  int folded_runs = 0, folded_members = 0, folded_groups = 0, folded_ranks = 0;
   for (int draw = 0; draw < 160; ++draw) {
     const int nodes = 4 << (random() % 2), devices = 2 << (random() % 2);
     std::vector<Setting> settings = random_cluster(random, nodes, devices);
@@ -225,12 +233,40 @@ TEST_CASE("ranks that share tokens or experts come to the same with and without 
       folded_runs += folds ? 1 : 0;
       const bool shares = degrees.find("context") != std::string::npos || degrees.find("expert") != std::string::npos;
       folded_members += folds && shares ? 1 : 0;
+      folded_ranks += folds_ranks(folded[run]) && shares ? 1 : 0;
       folded_groups += folds && shares && degrees.find("shard") != std::string::npos ? 1 : 0;
     }
   }
   CHECK(folded_runs >= 30);
   CHECK(folded_members >= 20);
+  CHECK(folded_ranks >= 10);
   CHECK(folded_groups >= 10);
+}
+
+// Rings of contexts of which each rank of a tensor group has one, through its own NIC or through one of the node's.
+TEST_CASE("tensor ranks of contexts come to the same with and without folding", "[study][fold]") {
+  for (const std::string nic : {"device", "node"}) {
+    for (const std::string rule : {"ring", "all-gather"}) {
+      for (const std::string schedule : {"1f1b", "interleaved"}) {
+        const std::string text =
+            folded_study("{tensor: 4, sequence: true, context: 2, context_rule: " + rule + ", pipeline: 2, zero: 1}",
+                         schedule, "simgrid");
+        const std::vector<Setting> settings = {
+            {"model", "gpt2"},
+            {"training.gradient_bucket", "25 MB"},
+            {"platform", "8 x dgx-h100"},
+            {"platform.network", "{topology: leaf-spine, nodes_per_leaf: 4, oversubscription: 1, nic: " + nic +
+                                     ", latency: 1 us, bandwidth: 50 GB/s}"}};
+        INFO(told(text, settings));
+        const auto [folded, unfolded] = both_ways(text, settings);
+        check_same_figures(only_run(folded), only_run(unfolded));
+        if (nic == "device") { // else the links that ranks cross are not alike one by one
+          CHECK(folds_ranks(folded.front()));
+          CHECK(4 * folded.front().metrics.tasks < unfolded.front().metrics.tasks);
+        }
+      }
+    }
+  }
 }
 
 // Below leaves with narrow uplinks equal replicas meet on their way to the next stage. Where that costs next to nothing

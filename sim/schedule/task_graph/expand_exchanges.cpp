@@ -13,6 +13,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/group_ways.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
+#include "sim/schedule/task_graph/fold_ranks.hpp"
 #include "sim/schedule/task_graph/pass_part.hpp"
 #include "sim/schedule/task_graph/work_of_flow.hpp"
 
@@ -155,9 +156,10 @@ std::vector<char> passes_to_divide(const ExchangePlan& plan, const TeamsOfPasses
 // Writes the graph anew. Tasks that followed one another and had one work become a block for each step of it.
 class Expansion {
 public:
-  Expansion(TaskGraph graph, const ExchangePlan& plan, std::vector<char> divides, const Fold* fold)
+  /// `ranks`: the legs of flows where ranks of tensor groups are folded; empty: they are not.
+  Expansion(TaskGraph graph, const ExchangePlan& plan, std::vector<char> divides, const Fold* fold, RankLegs ranks)
       : made_(graph), old_(std::move(graph)), plan_(plan), divides_(std::move(divides)), fold_(fold),
-        first_(old_.work.size()), last_(old_.work.size()), steps_(old_.work.size(), -1) {}
+        ranks_(std::move(ranks)), first_(old_.work.size()), last_(old_.work.size()), steps_(old_.work.size(), -1) {}
 
   TaskGraph run() {
     clear_tasks();
@@ -307,7 +309,10 @@ private:
   std::int32_t leg_of(const Leg& leg, const GraphTeam& team) {
     const auto [known, is_new] = legs_.try_emplace(&leg, static_cast<std::int32_t>(made_.legs.size()));
     if (is_new) {
-      made_.legs.push_back(fold_ != nullptr ? fold_->leg(leg, team.team->count) : leg);
+      const auto of_ranks = ranks_.find(&leg);
+      made_.legs.push_back(of_ranks != ranks_.end() ? of_ranks->second
+                           : fold_ != nullptr       ? fold_->leg(leg, team.team->count)
+                                                    : leg);
     }
     return known->second;
   }
@@ -347,8 +352,9 @@ private:
 
   TaskGraph made_, old_;
   const ExchangePlan& plan_;
-  std::vector<char> divides_;        // [pass]
-  const Fold* fold_;                 // null: nothing is folded
+  std::vector<char> divides_; // [pass]
+  const Fold* fold_;          // null: nothing is folded
+  RankLegs ranks_;
   std::vector<TaskId> first_, last_; // [old task]: its first and last step
   std::vector<std::int32_t> steps_;  // [old task]: where its steps' blocks begin in blocks_
   std::vector<TaskId> blocks_;       // the first task of each block
@@ -375,7 +381,7 @@ double tasks_with_steps(const TaskGraph& graph, const ExchangePlan& plan, const 
 
 } // namespace
 
-TaskGraph expand_exchanges(TaskGraph graph, const ExchangePlan& plan, const TaskGraphRequest& request) {
+TaskGraph expand_exchanges(TaskGraph graph, ExchangePlan plan, const TaskGraphRequest& request) {
   const Fold* const fold = request.cost.fold.get();
   const TeamsOfPasses teams(graph, plan);
   std::optional<SharingTeams> sharing;
@@ -386,11 +392,15 @@ TaskGraph expand_exchanges(TaskGraph graph, const ExchangePlan& plan, const Task
   if (std::count(divides.begin(), divides.end(), 1) == 0) {
     return graph;
   }
+  RankLegs ranks;
+  if (fold != nullptr) {
+    ranks = fold_ranks(graph, plan, request.router.platform(), *fold).value_or(RankLegs{});
+  }
   if (const double tasks = tasks_with_steps(graph, plan, divides); tasks > request.most_tasks) {
     graph.undivided = tasks;
     return graph;
   }
-  return Expansion(std::move(graph), plan, std::move(divides), fold).run();
+  return Expansion(std::move(graph), plan, std::move(divides), fold, std::move(ranks)).run();
 }
 
 } // namespace stagecraft

@@ -38,6 +38,6 @@ struct ExchangePlan {
 /// Divides each computation of a pass at its exchanges. An exchange is a task that starts when the last device of the
 /// team has come to it, and for which all of them wait; where an algorithm has several flows, one task each. The graph
 /// as it was, with TaskGraph::undivided, where that makes more tasks than the request allows.
-TaskGraph expand_exchanges(TaskGraph graph, const ExchangePlan& plan, const TaskGraphRequest& request);
+TaskGraph expand_exchanges(TaskGraph graph, ExchangePlan plan, const TaskGraphRequest& request);
 
 } // namespace stagecraft

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "sim/study/measure/cost_basis.hpp"
 #include "sim/study/measure/expected_range.hpp"
@@ -27,16 +29,25 @@ void name_devices(const Platform& platform, const TaskGraph& graph, Run& run) {
   }
 }
 
-// What is simulated once, by places in the list of devices.
-void list_classes(const TaskGraph& graph, Run& run) {
+// What is simulated once, by places in the list of devices; and how many replicas of a stage, of all or of some ranks.
+void list_classes(const TaskGraph& graph, const Plan& plan, Run& run) {
   if (graph.folded.devices.empty()) {
     return;
   }
+  std::map<DeviceId, DeviceId> replica_of; // by the replica's first device
+  for (const Stage& stage : plan.stages) {
+    const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+    for (std::size_t i = 0; i < stage.devices.size(); ++i) {
+      replica_of.try_emplace(stage.devices[i], stage.devices[i - i % degree]);
+    }
+  }
   std::vector<std::vector<std::int32_t>> classes(graph.devices.size());
+  std::vector<std::set<DeviceId>> replicas(graph.devices.size());
   for (std::size_t device = 0; device < graph.folded.devices.size(); ++device) {
     classes[graph.simulated(device)].push_back(static_cast<std::int32_t>(device));
+    replicas[graph.simulated(device)].insert(replica_of.at(graph.folded.devices[device]));
   }
-  for (const std::vector<std::int32_t>& alike : classes) {
+  for (const std::set<DeviceId>& alike : replicas) {
     run.folded_replicas = std::max(run.folded_replicas, static_cast<int>(alike.size()));
   }
   run.classes = std::move(classes);
@@ -129,7 +140,7 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
   if (!prepared.brief) {
     run.per_device = study.per_device;
     name_devices(study.platform, graph, run);
-    list_classes(graph, run);
+    list_classes(graph, prepared.plan, run);
     name_prices(study.platform, graph, run);
   }
   const std::vector<std::string> overflows = memory_overflows(study.platform, graph, run.metrics);
