@@ -122,6 +122,18 @@ TEST_CASE("twelve equal operators, one of three devices half as fast as thought:
   CHECK(rounds.back().iteration.value == near(5));
 }
 
+// A plan with a number that is none would not equal itself.
+TEST_CASE("of operators that take no time any plan is balanced", "[plan][dynamic]") {
+  test::Toy toy = unit_operators(4, 2);
+  toy.operators.assign(4, {{0}});
+  const PlanResult result = test::plan_of(test::World(toy), "dynamic");
+  REQUIRE(std::holds_alternative<Plan>(result));
+  const Plan& plan = std::get<Plan>(result);
+  CHECK(plan == Plan(plan));
+  REQUIRE_FALSE(plan.rounds.empty());
+  CHECK_THAT(plan.rounds.back().action, Catch::Contains("balanced, hold"));
+}
+
 TEST_CASE("the patent's wording, shares of all waiting, reaches the balanced plan too", "[plan][dynamic]") {
   // Shares 1/2, 0, 1/2: weights 1 + 1/6, 1 - 1/3, 1 + 1/6, by chance the same.
   const test::World world(unit_operators(12, 3));

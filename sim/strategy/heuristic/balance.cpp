@@ -41,6 +41,9 @@ std::vector<Seconds> per_device(const std::vector<DeviceId>& devices, const Eval
   return result;
 }
 
+// Of an iteration that takes no time nothing is a part.
+double part_of(Seconds part, Seconds iteration) { return iteration.value > 0 ? part / iteration : 0; }
+
 } // namespace
 
 Seconds BalanceRound::largest_waiting() const {
@@ -203,7 +206,7 @@ void Balancer::search_on(const BalanceRound& round, std::string& action) {
   seen_.push_back(proposed_.stages);
   previous_ = proposed_.stages;
   ++searched_;
-  const double excess = (round.largest_waiting() - round.mean_waiting()) / round.iteration;
+  const double excess = part_of(round.largest_waiting() - round.mean_waiting(), round.iteration);
   const bool balanced = excess <= options_.balanced;
   if (balanced || unchanged_ >= kUnchangedRounds || searched_ >= options_.rounds) {
     holding_ = true;
@@ -240,7 +243,7 @@ std::vector<double> Balancer::updated(const Measured& base) const {
   const Seconds all = sum_of(base.waiting);
   std::vector<double> weights = base.weights;
   for (std::size_t d = 0; d < weights.size(); ++d) {
-    const double above = options_.update == WeightUpdate::mean ? (base.waiting[d] - all / count) / base.iteration
+    const double above = options_.update == WeightUpdate::mean ? part_of(base.waiting[d] - all / count, base.iteration)
                          : all.value > 0                       ? base.waiting[d] / all - 1 / count
                                                                : 0;
     weights[d] = std::clamp(weights[d] * (1 + step_ * above), kLeastWeight, kLargestWeight);
