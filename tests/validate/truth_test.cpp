@@ -115,8 +115,8 @@ TEST_CASE("rows that cannot be predicted are listed with the reason", "[validate
 std::pair<double, std::vector<std::string>> joined_by(const std::string& network) {
   const fs::path table = table_of("case,model,layers,hidden,heads,seq_len,vocab,gpu,gpus_per_node,nodes,inter_link,"
                                   "data_parallel,micro_batch,global_batch,precision,metric,unit,value\n"
-                                  "a,GPT small,2,512,8,128,1024,a100-80gb-sxm,8,2," +
-                                  network + ",16,1,16,bf16,iteration_seconds,s,1\n");
+                                  "a,GPT small,2,512,8,128,1024,a100-80gb-sxm,8,2,\"" +
+                                  network + "\",16,1,16,bf16,iteration_seconds,s,1\n");
   const fs::path studies = table.parent_path() / "studies";
   const Validation validation = validate(table, {.shipped = kRoot, .studies = studies});
   REQUIRE(validation.rows.size() == 1);
