@@ -137,7 +137,7 @@ TEST_CASE("a network is of a device, a node or so many ports, and of a node wher
         {"Storage: 2x 400Gb/s, Compute: 8x NDR 100Gb/s, Management: 1Gb/s", 100.0, true},
         {"BF3 800Gbps for NS and 4xBF3 400Gbps for EW", 200.0, true},
         {"InfiniBand 200 Gb/s", 25.0, false},
-        {"25GbE", 3.125, false},
+        {"200GbE", 25.0, false},
         {"100 Gbit/s", 12.5, false}}) {
     CAPTURE(words);
     const auto [bandwidth, assumed] = joined_by(words);
