@@ -65,9 +65,16 @@ private:
     ++crossings.back().times;
   }
 
-  // What throws a shadow on a link is on the way of every leg that crosses it, so on that of the first.
+  // What throws a shadow on a link is on the way of every leg that crosses it, so on the shortest.
   bool is_in_shadow(std::size_t one, const TaskGraph& graph) const {
-    const std::vector<LinkId>& way = graph.legs[static_cast<std::size_t>(crossed_[one].crossings.front().leg)].links;
+    const auto way_of = [&](const Crossing& crossing) -> const std::vector<LinkId>& {
+      return graph.legs[static_cast<std::size_t>(crossing.leg)].links;
+    };
+    const std::vector<Crossing>& crossings = crossed_[one].crossings;
+    const std::vector<LinkId>& way =
+        way_of(*std::min_element(crossings.begin(), crossings.end(), [&](const Crossing& a, const Crossing& b) {
+          return way_of(a).size() < way_of(b).size();
+        }));
     return std::any_of(way.begin(), way.end(), [&](LinkId link) {
       const std::int32_t other = number_of_[static_cast<std::size_t>(link)];
       return other != kUnlimited && throws_shadow(static_cast<std::size_t>(other), one);
