@@ -309,7 +309,7 @@ private:
         return false;
       }
       for (std::size_t i = 0; i < own.size(); ++i) {
-        flows_.push_back({kept[i], fold_.leg(*own[i], plan_.teams[team].team->count)});
+        flows_.emplace_back(kept[i], fold_.leg(*own[i], plan_.teams[team].team->count));
         if (own[i]->latency.value != kept[i]->latency.value || own[i]->bandwidth.value != kept[i]->bandwidth.value ||
             !join(flows_.back().second.links, fold_.leg(*kept[i], plan_.teams[team_[team]].team->count).links)) {
           return false;

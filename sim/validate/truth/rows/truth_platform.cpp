@@ -226,7 +226,9 @@ std::pair<double, std::size_t> stated_gigabits(const std::string& text) {
 
 // Of one kind of ports, as "Compute: 8x NDR 400Gb/s IB", "800 Gb/s per node" or "400 Gbps RDMA per GPU".
 StatedNetwork network_of_ports(const std::string& text, int devices) {
-  const auto [rate, unit] = stated_gigabits(text);
+  const auto stated = stated_gigabits(text);
+  const double rate = stated.first;
+  const std::size_t unit = stated.second;
   const auto says = [&](std::string_view words) { return text.find(words, unit) != std::string::npos; };
   const bool each = says("per GPU") || says("per device");
   const std::size_t label = text.find(':');
