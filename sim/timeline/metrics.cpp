@@ -35,9 +35,10 @@ std::vector<double> resting_parts(const TaskGraph& graph) {
 
 // Adds one iteration's part of a device's busy, exposed and stalled time, along its program, and updates its peak
 // memory. Where exchanges may slow computations down, these rest as long as they do alone: what is taken from them the
-// exchanges use.
+// exchanges use. That is known before the walk, in which each task counts.
+template <bool kMayBeSlowed>
 void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, int iteration,
-                 const LastTransfers& last, const double* resting, bool may_be_slowed, Metrics& metrics) {
+                 const LastTransfers& last, const double* resting, Metrics& metrics) {
   const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
   const double* start = timeline.start.data() + base;
   const double* finish = timeline.finish.data() + base;
@@ -62,7 +63,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
     }
     free = finish[task];
     busy += free - start[task];
-    at_rest += resting[number] * (may_be_slowed ? work.seconds.value : free - start[task]);
+    at_rest += resting[number] * (kMayBeSlowed ? work.seconds.value : free - start[task]);
     level += work.acquire.value;
     if (level > peak) {
       peak = level;
@@ -275,8 +276,8 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
     const LastTransfers last(graph, timeline, static_cast<std::size_t>(iteration) * graph.tasks());
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
       const DeviceType& type = platform.type_of(graph.devices[device]);
-      walk_device(graph, timeline, device, iteration, last, resting.data(), type.beside_exchange != BesideExchange{},
-                  metrics);
+      const auto walk = type.beside_exchange != BesideExchange{} ? walk_device<true> : walk_device<false>;
+      walk(graph, timeline, device, iteration, last, resting.data(), metrics);
     }
   }
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
