@@ -54,6 +54,7 @@ TEST_CASE("a table with a column of GPUs is no configuration of a framework", "[
   };
   CHECK(what("gpu,num_gpus,size_bytes,time_us") == "is a table");
   CHECK(what("model,num_gpus,tp_size,pp_size") == "is a configuration of a training framework");
+  CHECK(what("model, \"tp_size\", num_gpus") == "is a configuration of a training framework");
 }
 
 TEST_CASE("a shipped name is what its file is, and its calls name it", "[app]") {

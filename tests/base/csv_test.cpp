@@ -20,6 +20,14 @@ TEST_CASE("cells are found by the name of their column and know their place", "[
   CHECK(table.at(1, "c").number(0, 1000) == near(1000));
 }
 
+TEST_CASE("the columns of a file are known by its first line alone", "[base][csv]") {
+  using Names = std::vector<std::string>;
+  CHECK(csv_header("\xEF\xBB\xBF\"a\", b\tc ,d\r\n1,2\n") == Names{"a", "bc", "d"});
+  CHECK(csv_header("a") == Names{"a"});
+  CHECK(csv_header("a,,\n\"") == Names{"a", "", ""});
+  CHECK(csv_header("") == Names{""});
+}
+
 TEST_CASE("a cell's parts know their places too", "[base][csv]") {
   const CsvTable table("a,list\n1,10x2;20x3\n", "t.csv", {"list"});
   const std::vector<CsvCell> parts = table.at(0, "list").split(';');

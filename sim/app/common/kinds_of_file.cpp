@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/app/common/program.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/base/system/command.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/study/inputs.hpp"
@@ -89,8 +90,8 @@ struct FileKind {
 bool is_config(const FileHead& file) {
   const auto says = [&](const char* word) { return file.text.find(word) != std::string::npos; };
   if (file.suffix == ".csv") {
-    const std::string header = "," + file.text.substr(0, file.text.find_first_of("\r\n")) + ",";
-    return header.find(",tp_size,") != std::string::npos || header.find(",tp,") != std::string::npos;
+    const std::vector<std::string> header = csv_header(file.text);
+    return std::ranges::any_of(header, [](const std::string& name) { return name == "tp_size" || name == "tp"; });
   }
   if (is_yaml(file)) {
     return file.has("per_device_batch_size") || file.has("base_config") || file.has("parallelism") ||

@@ -113,6 +113,19 @@ std::string in_quotes(const std::string& text) { return "'" + excerpt(text) + "'
 
 } // namespace
 
+std::vector<std::string> csv_header(std::string_view text) {
+  constexpr std::string_view kAroundNames = "\" \t\xEF\xBB\xBF";
+  std::vector<std::string> names(1);
+  for (const char c : text.substr(0, text.find_first_of("\r\n"))) {
+    if (c == ',') {
+      names.emplace_back();
+    } else if (kAroundNames.find(c) == std::string_view::npos) {
+      names.back() += c;
+    }
+  }
+  return names;
+}
+
 std::string without_blanks_around(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);

@@ -28,6 +28,10 @@ struct CsvCell {
 /// A cell's text without the blanks and tabs that people leave around it.
 std::string without_blanks_around(const std::string& text);
 
+/// The names of the columns in the first line of a text, which need not be a table, without quotes, blanks and a byte
+/// order mark. To tell by them what a file is.
+std::vector<std::string> csv_header(std::string_view text);
+
 /// A table by the names of its columns. Columns that nobody asks for are allowed.
 class CsvTable {
 public:

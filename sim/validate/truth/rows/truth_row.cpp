@@ -263,13 +263,10 @@ int number_after(const std::string& text, std::string_view words) {
 }
 
 std::vector<std::string> missing_columns(const std::filesystem::path& file) {
-  const std::string text = read_file(file.string());
-  std::string header = text.substr(0, text.find_first_of("\r\n"));
-  std::erase_if(header, [](char c) { return std::string_view("\" \t\xEF\xBB\xBF").find(c) != std::string_view::npos; });
-  header = "," + header + ",";
+  const std::vector<std::string> header = csv_header(read_file(file.string()));
   std::vector<std::string> missing;
   for (const std::string_view column : kNeeded) {
-    if (header.find("," + std::string(column) + ",") == std::string::npos) {
+    if (std::find(header.begin(), header.end(), column) == header.end()) {
       missing.emplace_back(column);
     }
   }
