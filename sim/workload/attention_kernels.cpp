@@ -104,7 +104,7 @@ private:
 // Megatron-LM's fused softmax has blocks of so many heads and samples (fused_softmax.py, is_kernel_available()).
 bool softmax_in_steps(const Operator& op, const AttentionRow& row, const RankHeads& rank) {
   const double heads = op.forward.calls.front().shape[0] * op.forward.calls.front().shape[2];
-  return rank.samples > 0 && std::fmod(heads * rank.samples / rank.tensor, row.softmax_by) != 0;
+  return row.softmax_by > 1 && rank.samples > 0 && std::fmod(heads * rank.samples / rank.tensor, row.softmax_by) != 0;
 }
 
 // As many features in all, in heads of so many at most.

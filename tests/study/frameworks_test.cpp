@@ -288,6 +288,12 @@ TEST_CASE("Megatron-LM's softmax runs in steps where heads and samples make no b
     CHECK(steps.stash_elements - separate.stash_elements == near(kPairs)); // the result in fp32
     CHECK(steps.forward.flops == separate.forward.flops);
   }
+  // Others have no blocks, whatever heads ranks have.
+  for (const char* name : {"separate", "eager"}) {
+    const AttentionRow& row = attention_named(name);
+    CHECK(attention_of(with_attention(fused, row, {2, 1})).forward.kernels ==
+          attention_of(with_attention(fused, row)).forward.kernels);
+  }
 }
 
 // People count two products over every pair, whatever kernels do.
