@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -21,6 +22,11 @@ auto figures_of(const Work& work) {
                     work.bytes, work.processors, work.slows, work.exchanging, work.exchanging_hidden, work.at_rest,
                     work.handing_over, work.pass, work.steps, work.part_begin, work.part_end, work.acquire.value,
                     work.release.value);
+}
+
+template <class T> void sort_each_once(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
 class RankFolding {
@@ -59,13 +65,18 @@ private:
     return any && simple;
   }
 
+  // The devices of TaskGraph::members; none of a number below 0.
+  std::span<const std::int32_t> members_of(std::int32_t members) const {
+    return members < 0 ? std::span<const std::int32_t>() : graph_.members[members];
+  }
+
   // Whether several ranks of one group take part, or none: then it is a task of all of them.
   bool is_common(const Work& work) const {
     if (work.device < 0) {
       return true;
     }
     std::set<std::int32_t> ranks;
-    for (const std::int32_t member : work.members < 0 ? std::vector<std::int32_t>{} : graph_.members[work.members]) {
+    for (const std::int32_t member : members_of(work.members)) {
       if (!ranks.insert(rank_[member]).second) {
         return true;
       }
@@ -75,11 +86,10 @@ private:
 
   std::vector<std::int32_t> ranks_of(std::int32_t members) const {
     std::vector<std::int32_t> ranks;
-    for (const std::int32_t member : members < 0 ? std::vector<std::int32_t>{} : graph_.members[members]) {
+    for (const std::int32_t member : members_of(members)) {
       ranks.push_back(rank_[member]);
     }
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    sort_each_once(ranks);
     return ranks;
   }
 
@@ -141,8 +151,8 @@ private:
   bool are_alike() const {
     std::vector<std::set<std::int32_t>> takes_part(graph_.devices.size()); // [device]: works that stay
     for (std::size_t work = 0; work < graph_.works.size(); ++work) {
-      const std::int32_t members = graph_.works[work].members, by = work_[work];
-      for (const std::int32_t member : members < 0 ? std::vector<std::int32_t>{} : graph_.members[members]) {
+      const std::int32_t by = work_[work];
+      for (const std::int32_t member : members_of(graph_.works[work].members)) {
         takes_part[member].insert(by == kNone ? static_cast<std::int32_t>(work) : by);
       }
     }
@@ -202,11 +212,6 @@ private:
     sort_each_once(before.own);
     sort_each_once(before.earlier);
     return before;
-  }
-
-  template <class T> static void sort_each_once(std::vector<T>& values) {
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
   }
 
   static bool is_join(const Work& work) { return !work.computes() && !work.transfers() && !work.loads(); }
@@ -339,12 +344,12 @@ private:
       }
       classes[first].push_back(static_cast<LinkId>(link));
     }
-    const auto is_equal = [&](const auto& crossings) {
-      return std::all_of(crossings.second.begin(), crossings.second.end(), [&](const auto& one) {
+    const auto is_equal = [&](const Crossings& crossings) {
+      return std::all_of(crossings.begin(), crossings.end(), [&](const auto& one) {
         const std::vector<LinkId>& alike = classes.at(link_of(one.first));
         return std::all_of(alike.begin(), alike.end(), [&](LinkId link) {
-          const auto other = crossings.second.find(link);
-          return other != crossings.second.end() && other->second == one.second;
+          const auto other = crossings.find(link);
+          return other != crossings.end() && other->second == one.second;
         });
       });
     };
@@ -352,14 +357,16 @@ private:
       Crossings crossings;
       if (work_[work] == kNone && graph_.works[work].leg >= 0) {
         count(graph_.legs[graph_.works[work].leg], crossings);
-        if (!is_equal(std::pair(0, crossings))) {
+        if (!is_equal(crossings)) {
           return false;
         }
         of_works_[static_cast<std::int32_t>(work)] = std::move(crossings);
       }
     }
-    return std::all_of(of_works_.begin(), of_works_.end(), is_equal) &&
-           std::all_of(of_flows_.begin(), of_flows_.end(), is_equal);
+    const auto are_equal = [&](const auto& all) {
+      return std::all_of(all.begin(), all.end(), [&](const auto& one) { return is_equal(one.second); });
+    };
+    return are_equal(of_works_) && are_equal(of_flows_);
   }
 
   static void count(const Leg& leg, Crossings& crossings) {
@@ -401,8 +408,7 @@ private:
       for (std::int32_t& member : members) {
         member = place[member];
       }
-      std::sort(members.begin(), members.end());
-      members.erase(std::unique(members.begin(), members.end()), members.end());
+      sort_each_once(members);
     }
     for (Work& work : graph_.works) {
       work.device = work.device < 0 ? work.device : place[work.device];
