@@ -16,9 +16,9 @@
 #include "sim/study/read_schedules.hpp"
 #include "sim/study/study.hpp"
 #include "sim/study/take_config.hpp"
+#include "sim/study/trained_model.hpp"
 #include "sim/study/unique_name.hpp"
 #include "sim/workload/blocks.hpp"
-#include "sim/workload/fused_norms.hpp"
 #include "sim/workload/layer/layers.hpp"
 #include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/captured_modules.hpp"
@@ -486,33 +486,6 @@ std::shared_ptr<const ModelGraph> sized(const std::shared_ptr<const ModelGraph>&
                     [&] { return with_profile_samples(*model, batch); });
 }
 
-// The model with the bytes of its frozen parameters, which follow from the precision, with the kernels of attention
-// and of the loss and the layout of images that the training names, with captured graphs, and with products in 8 bits.
-std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> model, const Training& training) {
-  const auto is_frozen = [](const Operator& op) { return op.frozen > 0; };
-  const bool frozen = std::any_of(model->operators.begin(), model->operators.end(), is_frozen);
-  const bool named = training.attention != &kAttentions.front();
-  const bool loss = training.loss != &kLosses.front();
-  const bool launched = training.launches.each.value > 0;
-  const bool layout = training.image_layout != &kImageLayouts.front();
-  const bool norms = training.fused_norms && !training.image_layout->transposes;
-  if (!frozen && !training.fp8->products && !named && !loss && !launched && !layout && !norms) {
-    return model;
-  }
-  const RankHeads rank{.tensor = training.parallel ? training.parallel->tensor : 1,
-                       .samples = training.parallel ? training.micro_batch_size.value_or(0) : 0};
-  ModelGraph copy = named ? with_attention(*model, *training.attention, rank) : *model;
-  copy = with_image_layout(std::move(copy), *training.image_layout, training.precision);
-  copy = norms ? with_fused_norms(std::move(copy)) : std::move(copy);
-  copy = with_loss(std::move(copy), *training.loss, row_of(training.precision).bytes);
-  for (Operator& op : copy.operators) {
-    op.resident_bytes += op.frozen * row_of(training.precision).bytes;
-  }
-  copy = launched ? with_captured_graphs(std::move(copy), training.launches.captured) : std::move(copy);
-  return std::make_shared<const ModelGraph>(training.fp8->products ? with_fp8_products(std::move(copy), training)
-                                                                   : std::move(copy));
-}
-
 Platform kept_platform(const Folders& folders, const std::string& key, const std::function<Platform()>& make) {
   return folders.files != nullptr ? *folders.files->platform(key, make) : make();
 }
@@ -610,7 +583,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   if (const yaml::Node* loader = map.find("loader")) {
     study.loader = load_loader(*loader);
   }
-  study.model = as_trained(sized(model, study.training.global_batch, folders, model_text), study.training);
+  study.model = trained_model(sized(model, study.training.global_batch, folders, model_text), study.training);
   study.profiled_on = profiled_device(study, folders, map.where("model"));
   read_compare(map, folders, study);
   study.balance = read_balance(map);

@@ -14,6 +14,7 @@
 #include "sim/plan/stage_cost/host_launches.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/take_config.hpp"
+#include "sim/study/trained_model.hpp"
 #include "sim/validate/validators.hpp"
 #include "sim/validate/witness.hpp"
 
@@ -59,22 +60,13 @@ Training training_of(const Witness& witness, const std::optional<yaml::Node>& fr
   return load_training(*document.find("training"));
 }
 
-// The model as the training computes it.
-std::shared_ptr<const ModelGraph> trained_model(const Witness& witness, const Training& training,
-                                                const Folders& folders) {
-  ModelGraph model = with_profile_samples(read_model(witness.model, folders, {}), witness.batch);
-  if (training.attention != &kAttentions.front()) {
-    model = with_attention(std::move(model), *training.attention);
-  }
-  return std::make_shared<const ModelGraph>(
-      with_loss(std::move(model), *training.loss, row_of(training.precision).bytes));
-}
-
 // The witness as a study: one device, one micro-batch.
 Study study_of(const Witness& witness, const Training& training, const Folders& folders) {
   Study study;
   study.training = training;
-  study.model = trained_model(witness, training, folders);
+  study.model = trained_model(
+      std::make_shared<const ModelGraph>(with_profile_samples(read_model(witness.model, folders, {}), witness.batch)),
+      training);
   const DeviceType type = device_type(witness.device, folders);
   study.platform = make_star_platform(type, 1, BytesPerSecond{kInfinity}, Seconds{0});
   if (study.model->profiles.empty()) {

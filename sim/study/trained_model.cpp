@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/trained_model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/workload/fused_norms.hpp"
+#include "sim/workload/training/captured_modules.hpp"
+#include "sim/workload/training/fp8_products.hpp"
+
+namespace stagecraft {
+
+std::shared_ptr<const ModelGraph> trained_model(std::shared_ptr<const ModelGraph> model, const Training& training) {
+  const auto is_frozen = [](const Operator& op) { return op.frozen > 0; };
+  const bool frozen = std::any_of(model->operators.begin(), model->operators.end(), is_frozen);
+  const bool named = training.attention != &kAttentions.front();
+  const bool loss = training.loss != &kLosses.front();
+  const bool launched = training.launches.each.value > 0;
+  const bool layout = training.image_layout != &kImageLayouts.front();
+  const bool norms = training.fused_norms && !training.image_layout->transposes;
+  if (!frozen && !training.fp8->products && !named && !loss && !launched && !layout && !norms) {
+    return model;
+  }
+  const RankHeads rank{.tensor = training.parallel ? training.parallel->tensor : 1,
+                       .samples = training.parallel ? training.micro_batch_size.value_or(0) : 0};
+  ModelGraph copy = named ? with_attention(*model, *training.attention, rank) : *model;
+  copy = with_image_layout(std::move(copy), *training.image_layout, training.precision);
+  copy = norms ? with_fused_norms(std::move(copy)) : std::move(copy);
+  copy = with_loss(std::move(copy), *training.loss, row_of(training.precision).bytes);
+  for (Operator& op : copy.operators) {
+    op.resident_bytes += op.frozen * row_of(training.precision).bytes;
+  }
+  copy = launched ? with_captured_graphs(std::move(copy), training.launches.captured) : std::move(copy);
+  return std::make_shared<const ModelGraph>(training.fp8->products ? with_fp8_products(std::move(copy), training)
+                                                                   : std::move(copy));
+}
+
+} // namespace stagecraft
