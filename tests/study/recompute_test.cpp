@@ -427,5 +427,48 @@ TEST_CASE("an order with its own recompute is kept as it is, and needs a plan th
         "stage");
 }
 
+// GPT of 40 layers of 1536 features, eight samples of 1024 tokens at a time on one V100 of 32 GB (Shoeybi et al. 2019,
+// weak scaling). Of a layer backward needs 34 s b h + 5 a s^2 b bytes, 40 times 1.0 GiB, unless its blocks run again.
+TEST_CASE("Megatron-LM's GPT of 1.2 billion parameters fits the V100 that it was trained on, by recompute",
+          "[study][memory]") {
+  const std::string text =
+      "model:\n  workload:\n    name: gpt\n    input: {shape: [1024]}\n    blocks:\n      - name: layer\n"
+      "        layers:\n"
+      "          - {name: norm1, kind: layer_norm}\n"
+      "          - {name: qkv, kind: linear, features: 4608}\n"
+      "          - {name: attention, kind: attention, heads: 16, causal: true}\n"
+      "          - {name: projection, kind: linear, features: 1536}\n"
+      "          - {name: add1, kind: add, inputs: [$input, projection]}\n"
+      "          - {name: norm2, kind: layer_norm}\n"
+      "          - {name: expand, kind: linear, features: 6144}\n"
+      "          - {name: gelu, kind: gelu}\n"
+      "          - {name: contract, kind: linear, features: 1536}\n"
+      "          - {name: add2, kind: add, inputs: [add1, contract]}\n"
+      "    layers:\n"
+      "      - {name: embedding, kind: embedding, vocabulary: 51200, positions: 1024, features: 1536}\n"
+      "      - {block: layer, name: layer, repeat: 40}\n"
+      "      - {name: norm, kind: layer_norm}\n"
+      "      - {name: head, kind: linear, features: 51200, bias: false, tied: true}\n"
+      "      - {name: loss, kind: cross_entropy}\n"
+      "platform: {name: one, nodes: [{name: n, devices: [{type: v100-sxm3-32gb, count: 1}], host: {cores: 16, "
+      "core_speed: 30 GFLOP/s, memory: 256 GiB, memory_bandwidth: 100 GB/s, disk_bandwidth: 2 GB/s, power: {idle: 1 W, "
+      "core_busy: 1 W, core_spin: 1 W}}}]}\n"
+      "training: {framework: megatron-lm-2021, optimizer: adam, precision: fp16, global_batch: 8, micro_batch_size: 8, "
+      "parallel: {tensor: 1, pipeline: 1}}\n"
+      "compare: {strategies: [mesh], schedules: [1f1b]}\n";
+  constexpr double kWeights = 51200 * 1536 + 1024 * 1536 + 40 * 12 * 1536.0 * 1536.0; // 1.21 billion, but for biases
+  const Study read = study(text);
+  double parameters = 0;
+  for (const Operator& op : read.model->operators) {
+    parameters += op.parameters;
+  }
+  CHECK(parameters == Approx(kWeights).epsilon(1e-3));
+  const auto run = [&](const std::string& recompute) {
+    return compare_text(text, {{"training.recompute", recompute}}).comparison.runs.front();
+  };
+  CHECK(run("blocks").why_not.empty());
+  CHECK_THAT(run("none").why_not, Catch::Contains("32.00 GiB"));
+}
+
 } // namespace
 } // namespace stagecraft::test
