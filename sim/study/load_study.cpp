@@ -502,18 +502,15 @@ double read_tokens(const yaml::Node& node, const ModelGraph& model) {
 }
 
 // A recipe may name types that this model has not, but none that no model has.
-void check_kernel_types(const Study& study, yaml::Map& map) {
-  if (study.training.kernel_speed.types.empty()) {
-    return;
-  }
+void check_operator_types(const Study& study, yaml::Map& map, const std::string& key) {
   const std::vector<std::string> kinds = names_of(layer_kinds());
   std::set<std::string> known(kinds.begin(), kinds.end());
   for (const Operator& op : study.model->operators) {
     known.insert(op.type);
   }
-  for (const yaml::Node::Entry& given : map.find("training")->find("kernel_speed")->find("types")->entries) {
+  for (const yaml::Node::Entry& given : map.find("training")->find(key)->find("types")->entries) {
     if (!known.contains(given.key)) {
-      throw InputError(given.value.where, unknown_name("type of operators in 'kernel_speed.types'", given.key,
+      throw InputError(given.value.where, unknown_name("type of operators in '" + key + ".types'", given.key,
                                                        {known.begin(), known.end()}));
     }
   }
@@ -609,7 +606,12 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   }
   map.find("sweep"); // load_sweep() reads it
   map.finish();
-  check_kernel_types(study, map);
+  if (!study.training.kernel_speed.types.empty()) {
+    check_operator_types(study, map, "kernel_speed");
+  }
+  if (!study.training.launches.types.empty()) {
+    check_operator_types(study, map, "launches");
+  }
   return study;
 }
 

@@ -2,6 +2,8 @@
 #include "sim/study/trained_model.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "sim/workload/fused_norms.hpp"
@@ -9,6 +11,18 @@
 #include "sim/workload/training/fp8_products.hpp"
 
 namespace stagecraft {
+
+namespace {
+
+void name_host_kernels(ModelGraph& model, const std::map<std::string, HostKernels>& types) {
+  for (Operator& op : model.operators) {
+    if (const auto own = types.find(op.type); own != types.end()) {
+      op.host_kernels = own->second;
+    }
+  }
+}
+
+} // namespace
 
 std::shared_ptr<const ModelGraph> trained_model(std::shared_ptr<const ModelGraph> model, const Training& training) {
   const auto is_frozen = [](const Operator& op) { return op.frozen > 0; };
@@ -30,7 +44,10 @@ std::shared_ptr<const ModelGraph> trained_model(std::shared_ptr<const ModelGraph
   for (Operator& op : copy.operators) {
     op.resident_bytes += op.frozen * row_of(training.precision).bytes;
   }
-  copy = launched ? with_captured_graphs(std::move(copy), training.launches.captured) : std::move(copy);
+  if (launched) {
+    copy = with_captured_graphs(std::move(copy), training.launches.captured);
+    name_host_kernels(copy, training.launches.types);
+  }
   return std::make_shared<const ModelGraph>(training.fp8->products ? with_fp8_products(std::move(copy), training)
                                                                    : std::move(copy));
 }

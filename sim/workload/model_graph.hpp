@@ -71,6 +71,13 @@ struct KeptInput {
   double part = 0; ///< of the keeper's stash
 };
 
+/// Kernels that a host launches for an operator.
+struct HostKernels {
+  double forward = 0, backward = 0;
+  double counting = 0; ///< of those forward: what counts the tokens of each expert
+  bool operator==(const HostKernels&) const = default;
+};
+
 /// One operator. Amounts are per sample unless said otherwise; the precision turns elements into bytes.
 struct Operator {
   std::string name;
@@ -98,8 +105,11 @@ struct Operator {
   std::optional<AttentionMask> mask{}; ///< of an attention over its own tokens
   std::optional<Routing> routing{};    ///< of a router, and of what sends tokens to experts
   bool captured = false;               ///< its kernels are part of a captured graph, which the host starts as one
+  bool counting_captured = false;      ///< of its kernels, those are that count the tokens of each expert
   /// The host waits for it: it has to know how many rows each expert gets before it launches what follows.
   bool counted_by_host = false;
+  /// What the framework launches for it, where that does not follow from the kernels of its passes.
+  std::optional<HostKernels> host_kernels{};
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
   /// signatures_of().
   std::optional<Signature> signature{};

@@ -90,6 +90,26 @@ TEST_CASE("captured kernels cost the host nothing", "[plan][host]") {
   CHECK(world.forward() == std::vector<double>{1, 1, 2});
 }
 
+// The first operator is launched as five kernels, of which two count tokens, and backward as four; the others as one
+// and two each, 2 s a kernel.
+TEST_CASE("a host launches what a framework makes of an operator", "[plan][host]") {
+  Launched world;
+  const std::vector<OperatorId> all = {0, 1, 2};
+  for (Operator& op : world.model.operators) {
+    op.backward_input.kernels = op.backward_weight.kernels = 1;
+  }
+  Operator& first = world.model.operators[0];
+  first.host_kernels = HostKernels{.forward = 5, .backward = 4, .counting = 2};
+  CHECK(launches_of(world.problem, all).forward.value == 2 * (5 + 1 + 1));
+  CHECK(launches_of(world.problem, all).backward().value == 2 * (4 + 2 + 2));
+  CHECK(launches_of(world.problem, all, {}, 0.5).forward.value == 2 * 2 * (5 + 1 + 1));
+  first.counting_captured = true;
+  CHECK(launches_of(world.problem, all).forward.value == 2 * (3 + 1 + 1));
+  CHECK(launches_of(world.problem, all).backward().value == 2 * (4 + 2 + 2));
+  first.captured = true;
+  CHECK(launches_of(world.problem, all).forward.value == 2 * (1 + 1));
+}
+
 // A weight and a bias, a weight alone, and nothing: three tensors, for each of which Adam launches ten kernels: eight
 // of its own, one that adds a gradient and one that makes it zero.
 TEST_CASE("a step tensor by tensor is launched for each tensor of parameters", "[plan][host]") {

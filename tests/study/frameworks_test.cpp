@@ -97,6 +97,19 @@ TEST_CASE("a host launches each expert of a mixture by itself where a framework 
   CHECK(seconds(", by_expert: true", 4) - seconds("", 4) == near(less / 7).epsilon(1e-3));
 }
 
+TEST_CASE("a recipe says what the host launches for operators of a type", "[study][frameworks]") {
+  // Forward is of two products and two others, a kernel each; backward of the products is of two.
+  CHECK(gelu_seconds(", launches: {each: 3 s, types: {elementwise: {forward: 7, backward: 5}}}") ==
+        near(3 * (2 + 2 * 7) + 3 * (4 + 2 * 5)));
+  CHECK_THAT(error_of([] { gelu_seconds(", launches: {each: 3 s, types: {gela: {forward: 7, backward: 5}}}"); }),
+             Contains("unknown type of operators in 'launches.types' 'gela'; did you mean 'gelu'"));
+  CHECK_THAT(error_of([] { gelu_seconds(", launches: {each: 3 s, types: {gelu: {forward: 7}}}"); }),
+             Contains("backward"));
+  CHECK_THAT(
+      error_of([] { gelu_seconds(", launches: {each: 3 s, types: {gelu: {forward: 7, backward: 5, counting: 8}}}"); }),
+      Contains("counting") && Contains("0 to 'forward'"));
+}
+
 TEST_CASE("kernels within a run are slower by the stated parts, products and others apart", "[study][frameworks]") {
   // Two products and two others, 3 s each with backward.
   CHECK(gelu_seconds(", kernel_speed: {matrix: 0.5}") == near(6 / 0.5 + 6));

@@ -356,6 +356,11 @@ TEST_CASE("what overlaps, and how ranks share tokens, is as the flags of a row s
 }
 
 // What a table says goes before what the script that launched its runs says.
+TEST_CASE("a script says how many micro-batches a replica ran", "[validate][truth]") {
+  CHECK_THAT(flagged({}), Contains("  micro_batch_size: 1\n"));
+  CHECK_THAT(flagged({{"micro_batches", "2"}}), Contains("  micro_batch_size: 4\n")); // 64 samples of eight replicas
+}
+
 TEST_CASE("a public script that launched a table's runs says what the table does not", "[validate][truth]") {
   TruthRow row = row_on("b200-sxm");
   CHECK(launcher_flags(row).empty());
@@ -366,10 +371,20 @@ TEST_CASE("a public script that launched a table's runs says what the table does
   CHECK(launcher_flags(row).empty()); // of pre-training nothing is said
   row.model = "Llama2 70B LoRA";
   CHECK(launcher_flags(row).at("cp_comm_type") == "a2a");
+  CHECK(!launcher_flags(row).contains("cuda_graphs"));
+  row.source = "MLPerf Training v5.0 results (Oracle/results/8xBM.GPU.B200.8)";
+  row.table = "plan from 8xBM.GPU.B200.8/config_DGXB200_8x8x1xtp1pp1cp8.sh";
+  CHECK(launcher_flags(row).at("cp_comm_type") == "a2a");
+  CHECK(launcher_flags(row).at("cuda_graphs") == "mcore: per layer");
   row.gpu = "mi325x";
   CHECK(launcher_flags(row).empty());
   row.gpu = "h100-80gb-sxm";
   row.source = "MLPerf Training v4.0 results (NVIDIA/results)";
+  CHECK(launcher_flags(row).empty());
+  row.source = "NeuSight labels";
+  row.table = "label/NVIDIA_A100-SXM4-40GB/gpt2_large-train-1024-4-pp4_1.json";
+  CHECK(launcher_flags(row).at("micro_batches") == "1");
+  row.table = "label/NVIDIA_A100-SXM4-40GB/gpt2_large-train-1024-4-tp4.json";
   CHECK(launcher_flags(row).empty());
 }
 

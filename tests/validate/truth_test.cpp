@@ -654,6 +654,24 @@ TEST_CASE("filters choose rows by their columns", "[validate][truth]") {
   CHECK_THAT(error_of([&] { cases("modle", "gpt"); }), Contains("--filter") && Contains("model"));
 }
 
+// Oracle's script captures graphs of layers. What another table says is believed, unless it was read in another folder.
+TEST_CASE("flags read in files of another run give way to what a run's own script says", "[validate][truth]") {
+  const fs::path table =
+      table_of("case,source,table,model,gpu,metric,unit,value,global_batch\n"
+               "a,MLPerf Training v5.0 results (Oracle/results/x),config_8x8x1xtp1pp1cp8.sh,Llama2 70B LoRA,b200-sxm,"
+               "iteration_seconds,s,1,8\n",
+               "flagged.csv");
+  const auto graphs = [&](const std::string& confidence) {
+    write_file(table.parent_path() / "flags.csv",
+               "case,file,cuda_graphs,confidence\na,flagged.csv,none," + confidence + "\n");
+    const std::string flag = read_truth(table).front().flag("cuda_graphs");
+    fs::remove(table.parent_path() / "flags.csv");
+    return flag;
+  };
+  CHECK(graphs("exact") == "none");
+  CHECK(graphs("\"same release, other folder\"") == "mcore: per layer");
+}
+
 TEST_CASE("settings change the study of each row", "[validate][truth]") {
   const fs::path table = table_of(kHeader + line("a", "iteration_seconds", "s,0.1"));
   const auto predicted = [&](const std::vector<Setting>& settings) {

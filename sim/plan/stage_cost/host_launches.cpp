@@ -23,6 +23,11 @@ double launches_each(const Operator& what, const HostLaunches& host, const Shard
 }
 
 PassLaunches launches_of(const Operator& what, const HostLaunches& host, const Shard& shard, double host_speed) {
+  if (what.host_kernels && !what.captured) {
+    const HostKernels& own = *what.host_kernels;
+    const double forward = own.forward - (what.counting_captured ? own.counting : 0);
+    return {host.each * (forward / host_speed), host.each * (own.backward / host_speed), Seconds{0}};
+  }
   const Seconds one = host.each * launches_each(what, host, shard, host_speed);
   return {one * what.forward.launches(), one * what.backward_input.launches(), one * what.backward_weight.launches()};
 }

@@ -108,8 +108,10 @@ std::vector<OperatorId> captured_iteration(const ModelGraph& model) {
 
 ModelGraph with_captured_graphs(ModelGraph model, const std::vector<std::string>& modules) {
   for (const std::string& module : modules) {
-    for (const OperatorId op : find_by_name(kCapturedModules, module, "module", {}).operators(model)) {
-      model.operators[op].captured = true;
+    const ModuleRow& row = find_by_name(kCapturedModules, module, "module", {});
+    const bool counting = row.operators == captured_dispatch; // tokens are sorted and sent behind that graph
+    for (const OperatorId op : row.operators(model)) {
+      (counting ? model.operators[op].counting_captured : model.operators[op].captured) = true;
     }
   }
   for (const OperatorId dispatch : captured_dispatch(model)) {

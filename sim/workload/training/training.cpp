@@ -218,13 +218,26 @@ void read_launches(yaml::Map& training, HostLaunches& launches) {
   if (node == nullptr) {
     return;
   }
-  constexpr yaml::Range kKernels{0, 100, true, "0 to 100"};
+  constexpr yaml::Range kKernels{0, 100, true, "0 to 100"}, kLaunched{0, 10000, true, "0 to 10000"};
   yaml::Map map(*node, "launches");
   launches.each = map.quantity<Seconds>("each", yaml::kDelay, Seconds{0});
   launches.kernels = map.number("kernels", kKernels, 1);
   launches.by_expert = map.boolean("by_expert", false);
   launches.by_tensor = map.boolean("by_tensor", false);
   launches.waits = map.boolean("waits", false);
+  if (const yaml::Node* types = map.find("types")) {
+    yaml::Map of_types(*types, "types");
+    for (const yaml::Node::Entry& entry : types->entries) {
+      of_types.find(entry.key);
+      yaml::Map of_type(entry.value, "types." + entry.key);
+      HostKernels& kernels = launches.types[entry.key];
+      kernels.forward = of_type.number("forward", kLaunched);
+      kernels.backward = of_type.number("backward", kLaunched);
+      kernels.counting = of_type.number("counting", yaml::Range{0, kernels.forward, true, "0 to 'forward'"}, 0);
+      of_type.finish();
+    }
+    of_types.finish();
+  }
   for (const yaml::Node* item : map.list("captured")) {
     launches.captured.emplace_back(
         find_by_name(kCapturedModules, yaml::scalar(*item, "captured"), "module", item->where).name);

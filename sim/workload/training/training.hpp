@@ -205,6 +205,8 @@ struct HostLaunches {
   bool by_expert = false;
   bool by_tensor = false; ///< the optimiser's kernels, for each tensor of parameters; else the host never delays a step
   bool waits = false;     ///< reads the loss before the step, of which nothing is launched ahead then
+  /// What the framework launches for operators of some types, in place of `kernels` for each one that a model counts.
+  std::map<std::string, HostKernels> types{};
   std::vector<std::string> captured{}; ///< names in kCapturedModules, whose kernels are captured graphs
   bool operator==(const HostLaunches&) const = default;
 };

@@ -25,12 +25,27 @@ bool is_adapters_by_nvidia(const TruthRow& row) {
   return since && trains_adapters(row) && !plain_words(row.gpu).starts_with("mi3");
 }
 
+// Oracle's with eight contexts, in MLPerf 5.0.
+bool is_adapters_by_oracle(const TruthRow& row) {
+  return is_adapters_by_nvidia(row) && row.mentions("(Oracle/results") && row.mentions("tp1pp1cp8");
+}
+
+bool is_pipeline_by_neusight(const TruthRow& row) {
+  return row.mentions("NeuSight") && row.mentions("-pp") && row.mentions("_1.json");
+}
+
 constexpr std::array kLaunchers = {
     // MooreThreads/SimuMax v1.2 (Apache-2.0), simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh and its like
     // for DeepSeek: `--recompute-num-layers 0`, `CP_COMM_TYPE` a2a, and no overlap of any kind, as docs/b200 says.
     Launcher{[](const TruthRow& row) { return row.mentions("SimuMax"); },
              {Flag{"recompute", "none"}, Flag{"overlap_grad_reduce", "false"}, Flag{"overlap_param_gather", "false"},
               Flag{"cp_comm_type", "a2a"}}},
+    // sitar-lab/NeuSight (MIT), scripts/asplos/collect_label_distributed.py: results of pipelines are called
+    // `pp{degree}_{micro-batches}`, and all are of one.
+    Launcher{is_pipeline_by_neusight, {Flag{"micro_batches", "1"}}},
+    // mlcommons/training_results_v5.0 (Apache-2.0), Oracle/benchmarks/llama2_70b_lora/implementations/8xBM.GPU.B200.8/
+    // config_DGXB200_8x8x1xtp1pp1cp8.sh: `MCORE_CUDA_GRAPH=1`; the rest as below.
+    Launcher{is_adapters_by_oracle, {Flag{"cp_comm_type", "a2a"}, Flag{"cuda_graphs", "mcore: per layer"}}},
     // mlcommons/training_results_v5.1 (Apache-2.0), NVIDIA/benchmarks/llama2_70b_lora/implementations/nemo/conf/
     // megatron_gpt_peft_tuning_config.yaml: `cp_comm_type: ${oc.decode:${oc.env:CP_COMM_TYPE,'a2a'}}`, which no
     // configuration of it changes.

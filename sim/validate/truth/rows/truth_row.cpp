@@ -243,6 +243,15 @@ Flags read_flags(const std::filesystem::path& file, const std::string& set) {
   return flags;
 }
 
+// The table's flags go before, unless they were read in files of another run.
+void add_launcher_flags(std::map<std::string, std::string>& flags, std::map<std::string, std::string> launcher) {
+  const auto confidence = flags.find("confidence");
+  if (confidence != flags.end() && confidence->second.find("other folder") != std::string::npos) {
+    flags.swap(launcher);
+  }
+  flags.merge(launcher);
+}
+
 } // namespace
 
 std::string TruthRow::flag(const std::string& column) const {
@@ -299,7 +308,7 @@ std::vector<TruthRow> read_truth(const std::filesystem::path& file) {
     if (const auto found = flags.find(rows.back().case_name); found != flags.end()) {
       rows.back().flags = found->second;
     }
-    rows.back().flags.merge(launcher_flags(rows.back()));
+    add_launcher_flags(rows.back().flags, launcher_flags(rows.back()));
   }
   return rows;
 }

@@ -489,6 +489,10 @@ private:
       return "the row states no global batch";
     }
     int size = static_cast<int>(row_.micro_batch);
+    if (const int launched = number_after(row_.flag("micro_batches"), ""); launched > 0) {
+      size = std::max(1, stated / (replicas_ * launched));
+      assume(count_of(launched, "micro-batch") + ", as the script says that ran it");
+    }
     const long long chunks = size > 0 ? std::llround(stated / (row_.micro_batch * replicas_)) : 0;
     if (chunks > 0 && size < row_.micro_batch) { // the mean of what torch.chunk makes: the last is smaller
       ++size;
