@@ -502,16 +502,26 @@ double read_tokens(const yaml::Node& node, const ModelGraph& model) {
 }
 
 // A recipe may name types that this model has not, but none that no model has.
-void check_operator_types(const Study& study, yaml::Map& map, const std::string& key) {
+void check_operator_types(const Study& study, yaml::Map& map) {
+  const Training& training = study.training;
+  if (training.kernel_speed.types.empty() && training.launches.types.empty()) {
+    return;
+  }
   const std::vector<std::string> kinds = names_of(layer_kinds());
   std::set<std::string> known(kinds.begin(), kinds.end());
   for (const Operator& op : study.model->operators) {
     known.insert(op.type);
   }
-  for (const yaml::Node::Entry& given : map.find("training")->find(key)->find("types")->entries) {
-    if (!known.contains(given.key)) {
-      throw InputError(given.value.where, unknown_name("type of operators in '" + key + ".types'", given.key,
-                                                       {known.begin(), known.end()}));
+  for (const auto& [key, named] : {std::pair("kernel_speed", !training.kernel_speed.types.empty()),
+                                   std::pair("launches", !training.launches.types.empty())}) {
+    if (!named) {
+      continue;
+    }
+    for (const yaml::Node::Entry& given : map.find("training")->find(key)->find("types")->entries) {
+      if (!known.contains(given.key)) {
+        throw InputError(given.value.where, unknown_name("type of operators in '" + std::string(key) + ".types'",
+                                                         given.key, {known.begin(), known.end()}));
+      }
     }
   }
 }
@@ -606,12 +616,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   }
   map.find("sweep"); // load_sweep() reads it
   map.finish();
-  if (!study.training.kernel_speed.types.empty()) {
-    check_operator_types(study, map, "kernel_speed");
-  }
-  if (!study.training.launches.types.empty()) {
-    check_operator_types(study, map, "launches");
-  }
+  check_operator_types(study, map);
   return study;
 }
 
