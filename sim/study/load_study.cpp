@@ -512,15 +512,16 @@ void check_operator_types(const Study& study, yaml::Map& map) {
   for (const Operator& op : study.model->operators) {
     known.insert(op.type);
   }
-  for (const auto& [key, named] : {std::pair("kernel_speed", !training.kernel_speed.types.empty()),
-                                   std::pair("launches", !training.launches.types.empty())}) {
-    if (!named) {
+  for (const std::string& key : {std::string("kernel_speed"), std::string("launches")}) {
+    const yaml::Node* part = map.find("training")->find(key);
+    const yaml::Node* types = part != nullptr ? part->find("types") : nullptr;
+    if (types == nullptr) {
       continue;
     }
-    for (const yaml::Node::Entry& given : map.find("training")->find(key)->find("types")->entries) {
+    for (const yaml::Node::Entry& given : types->entries) {
       if (!known.contains(given.key)) {
-        throw InputError(given.value.where, unknown_name("type of operators in '" + std::string(key) + ".types'",
-                                                         given.key, {known.begin(), known.end()}));
+        throw InputError(given.value.where, unknown_name("type of operators in '" + key + ".types'", given.key,
+                                                         {known.begin(), known.end()}));
       }
     }
   }

@@ -355,12 +355,12 @@ TEST_CASE("what overlaps, and how ranks share tokens, is as the flags of a row s
   }
 }
 
-// What a table says goes before what the script that launched its runs says.
 TEST_CASE("a script says how many micro-batches a replica ran", "[validate][truth]") {
   CHECK_THAT(flagged({}), Contains("  micro_batch_size: 1\n"));
   CHECK_THAT(flagged({{"micro_batches", "2"}}), Contains("  micro_batch_size: 4\n")); // 64 samples of eight replicas
 }
 
+// What a table says goes before what the script that launched its runs says.
 TEST_CASE("a public script that launched a table's runs says what the table does not", "[validate][truth]") {
   TruthRow row = row_on("b200-sxm");
   CHECK(launcher_flags(row).empty());
