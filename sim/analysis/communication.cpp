@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "sim/schedule/task_graph/communication_axis.hpp"
 #include "sim/timeline/critical_path.hpp"
@@ -11,6 +12,7 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::int32_t kNone = -1;
 constexpr std::size_t kAxes = kCommunicationAxes.size();
 
 template <class Value> using PerAxis = std::array<Value, kAxes>;
@@ -67,6 +69,7 @@ private:
   void find_receivers() {
     receivers_.resize(graph_.works.size());
     std::vector<char> is_known(graph_.works.size(), 0);
+    reached_from_.assign(graph_.tasks(), kNone);
     for (TaskId task = 0; task < graph_.tasks(); ++task) {
       const std::int32_t work = graph_.work[task];
       if (is_known[work] == 0 && axis_of(graph_.works[work])) {
@@ -91,6 +94,9 @@ private:
   // Goes on through joins and further flows of the same kind, in which the same devices take part, to computations.
   void follow(TaskId from, std::int32_t work, std::vector<TaskId>& open) {
     const auto go_to = [&](TaskId next) {
+      if (std::exchange(reached_from_[next], work) == work) {
+        return; // by another way already: dense exchanges have more ways than can be walked
+      }
       const Work& to = graph_.works[graph_.work[next]];
       if (to.computes()) {
         receivers_[work].push_back(to.device);
@@ -177,6 +183,7 @@ private:
   std::vector<LastInput> inputs_;                    // [entry]
   std::size_t begin_;                                // the first entry of the window
   std::vector<std::vector<std::int32_t>> receivers_; // [work]: devices
+  std::vector<std::int32_t> reached_from_;           // [task]: the work that follow() last reached it from
   std::vector<PerAxis<std::vector<Span>>> live_;     // [device][axis]
 };
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "sim/replay/replayer.hpp"
+#include "sim/schedule/task_graph/communication_axis.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/last_transfers.hpp"
@@ -40,11 +42,12 @@ private:
   static constexpr double kMended = 2, kMostMended = 16; // times as fast, in one step and in total
 
   Seconds replay(const Rig& rig, ReplayFunction engine) const {
+    const Replayer replayer = Replayer(engine).for_many();
     const ReplayRequest request{rig.graph, rig.platform, request_.timeline.iterations};
-    Timeline timeline = std::move(engine(until_steady({&request, 1})).front());
+    Timeline timeline = std::move(replayer(until_steady({&request, 1})).front());
     timeline.window = request_.timeline.window;
     if (rig.graph.overlaps) {
-      make_steady(engine, {&request, 1}, {&timeline, 1});
+      make_steady(replayer, {&request, 1}, {&timeline, 1});
     }
     return measure(rig.graph, timeline, rig.platform).iteration;
   }
@@ -204,7 +207,9 @@ private:
   }
 
   std::string name_of_step(const Work& work) const {
-    const std::string kind(name_of(work.kind));
+    const std::string kind =
+        (work.kind == TaskKind::exchange ? std::string(name_of(*axis_of(work))) + "-parallel " : "") +
+        std::string(name_of(work.kind));
     if (work.computes()) {
       return kind + ", stage " + std::to_string(work.stage) + " on " +
              rig_.platform.devices[rig_.graph.devices[work.device]].name;

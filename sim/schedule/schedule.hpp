@@ -41,24 +41,10 @@ enum class TaskKind : std::uint8_t {
 };
 
 inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSGXEQUVH";
-inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {"forward",
-                                                                                 "backward",
-                                                                                 "weight",
-                                                                                 "recompute",
-                                                                                 "transfer",
-                                                                                 "all-reduce",
-                                                                                 "optimizer",
-                                                                                 "read",
-                                                                                 "load",
-                                                                                 "copy",
-                                                                                 "reduce-scatter",
-                                                                                 "all-gather",
-                                                                                 "tensor-parallel exchange",
-                                                                                 "all-to-all",
-                                                                                 "dequantize",
-                                                                                 "copy to host",
-                                                                                 "copy from host",
-                                                                                 "host step"};
+inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {
+    "forward",   "backward",   "weight",     "recompute",    "transfer",       "all-reduce",
+    "optimizer", "read",       "load",       "copy",         "reduce-scatter", "all-gather",
+    "exchange",  "all-to-all", "dequantize", "copy to host", "copy from host", "host step"};
 
 /// Whether replicas do it together: for gradients, or for parameters.
 constexpr bool is_collective(TaskKind kind) {

@@ -263,7 +263,6 @@ TEST_CASE("shares and the path add up to the iteration, whatever the schedule an
   }
 }
 
-// One source for both: what the verdict of a comparison says of its winner is the first of explain's list.
 // Sixteen nodes of eight: what is folded is replayed in place of 128 devices, and helps as much.
 TEST_CASE("faster parts of many are replayed on what is folded, with the same times", "[explain][folding]") {
   const Study study = test::study("model: gpt2\nplatform: 16 x dgx-h100\n"
@@ -275,9 +274,9 @@ TEST_CASE("faster parts of many are replayed on what is folded, with the same ti
   const Prepared one = run_scenario(
       memo, {.strategy = study.strategies.front(), .schedule = study.schedules.front().row, .micro_batches = 2});
   REQUIRE(one.run.feasible);
-  const TaskGraph* folded = folded_of(one);
-  REQUIRE(folded != nullptr);
   const WholeRun whole = whole_run(memo.costs, one);
+  const TaskGraph* folded = folded_of(one, whole);
+  REQUIRE(folded != nullptr);
   const Explanation exact = explain({whole.graph, whole.timeline, study.platform, study.engine->replay});
   const Explanation quick = explain({whole.graph, whole.timeline, study.platform, study.engine->replay, folded});
   CHECK(quick.iteration.value == exact.iteration.value);
@@ -288,6 +287,32 @@ TEST_CASE("faster parts of many are replayed on what is folded, with the same ti
   }
 }
 
+// 56 flows of a dispatch wait for all 56 of the one before: whoever walks each way between them walks 56^k.
+TEST_CASE("a mixture's exchanges are each followed once, and named by their axis", "[explain][communication]") {
+  const Study study = test::study("model: gpt-oss-20b\nplatform: 2 x dgx-h100\n"
+                                  "training: {global_batch: 16, micro_batch_size: 1, precision: bf16, "
+                                  "parallel: {expert: 8}}\n"
+                                  "compare: {strategies: [mesh], schedules: [1f1b]}\n");
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  const Prepared one = run_scenario(
+      memo, {.strategy = study.strategies.front(), .schedule = study.schedules.front().row, .micro_batches = 1});
+  REQUIRE(one.run.feasible);
+  const WholeRun whole = whole_run(memo.costs, one);
+  const Explanation explanation = explain({whole.graph, whole.timeline, study.platform, study.engine->replay});
+  const auto expert = std::find_if(explanation.communication.begin(), explanation.communication.end(),
+                                   [](const Communication& axis) { return axis.axis == "expert"; });
+  REQUIRE(expert != explanation.communication.end());
+  CHECK(expert->exposed > Seconds{0});
+  CHECK(expert->exposed < explanation.iteration);
+  const auto has = [&](const std::string& what) {
+    return std::any_of(explanation.path.begin(), explanation.path.end(),
+                       [&](const PathShare& share) { return share.what == what; });
+  };
+  CHECK(has("expert-parallel exchange, stage 0"));
+}
+
+// One source for both: what the verdict of a comparison says of its winner is the first of explain's list.
 TEST_CASE("the verdict and the explanation name the same part", "[explain]") {
   const std::string model = GENERATE("resnet50", "squeezenet", "gpt2");
   const std::string platform = GENERATE("mixed-v100-p100", "ethernet-t4-cluster");

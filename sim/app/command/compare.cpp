@@ -428,7 +428,7 @@ std::string json_with_timelines(StudyCosts& costs, const GivenStudy& given, cons
       const WholeRun whole = whole_run(costs, one);
       parts[run].push_back(
           {"explanation",
-           to_json(explain({whole.graph, whole.timeline, study.platform, study.engine->replay, folded_of(one),
+           to_json(explain({whole.graph, whole.timeline, study.platform, study.engine->replay, folded_of(one, whole),
                             slowest_devices(study.platform, study.training.device_spread)}))});
     }
     parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});

@@ -82,7 +82,7 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
   StudyCosts costs(study);
   const WholeRun whole = whole_run(costs, one);
   return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
-                        explain({whole.graph, whole.timeline, study.platform, engine.replay, folded_of(one),
+                        explain({whole.graph, whole.timeline, study.platform, engine.replay, folded_of(one, whole),
                                  slowest_devices(study.platform, study.training.device_spread)}),
                         expected_in_words(one.run)});
 }

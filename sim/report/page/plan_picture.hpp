@@ -30,7 +30,7 @@ struct PlanLinks {
   std::string name;                   ///< "device – host"
   double bandwidth = 0;               ///< B/s
   double in_use = PlanTile::kUnknown; ///< of the step: the part in which the busiest of them carries data
-  std::string carries;                ///< "activations and gradients between stages, tensor-parallel exchange"
+  std::string carries;                ///< "activations and gradients between stages, exchange"
   std::vector<std::string> links;     ///< their names, as timelines have them
 };
 

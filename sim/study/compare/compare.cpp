@@ -132,7 +132,8 @@ std::vector<int> differing_in_rule(const std::vector<RecomputeChoice>& choices) 
 // The period of a graph replayed as it is, since it may be a draw already.
 Seconds period_of(const Study& study, const TaskGraph& graph, const Platform& platform, int iterations) {
   const ReplayRequest request{graph, platform, iterations};
-  return measure(graph, replay_steady(study.engine->replay, {&request, 1}).front(), platform).iteration;
+  const Replayer replayer = Replayer(study.engine->replay).for_many();
+  return measure(graph, replay_steady(replayer, {&request, 1}).front(), platform).iteration;
 }
 
 // Of a winner only: each part takes a replay. Few single parts, as a group of them helps at least as much.
@@ -143,15 +144,17 @@ std::vector<Sensitivity> sensitivities_of_winner(StudyCosts& costs, const Compar
   if (result.comparison.runs.size() < 2 || !best.feasible) {
     return {};
   }
-  // Devices: each part takes a replay of all. Beyond that no single part is looked at, of which folding knows none;
-  // parts of many have all that is alike.
+  // Devices: each part takes a replay of all. Beyond that, and in long runs, no single part is looked at, of which
+  // folding knows none; parts of many have all that is alike.
   constexpr std::size_t kMostWhole = 1024;
   const Prepared& winner = result.prepared[result.of_run.front()];
-  const bool folded = !best.classes.empty() && best.devices.size() > kMostWhole;
+  bool folded = !best.classes.empty() && best.devices.size() > kMostWhole;
+  WholeRun whole = folded ? WholeRun{} : whole_run(costs, winner);
+  folded = folded || (!best.classes.empty() && is_long(whole));
   const auto replayed = [&](const Rig& one) {
     return period_of(study, one.graph, one.platform, iterations_of(study, one.graph));
   };
-  const Rig rig{folded ? *winner.graph : whole_run(costs, winner).graph, study.platform};
+  const Rig rig{folded ? *winner.graph : std::move(whole.graph), study.platform};
   const std::vector<Part> parts = parts_of(rig.graph, rig.platform, folded ? 0 : kSingle);
   return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
 }

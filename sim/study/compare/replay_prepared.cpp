@@ -140,10 +140,15 @@ WholeRun whole_run(StudyCosts& costs, const Prepared& prepared) {
   return whole;
 }
 
-const TaskGraph* folded_of(const Prepared& prepared) {
-  constexpr std::size_t kMostWhole = 64;
+bool is_long(const WholeRun& whole) {
+  constexpr std::size_t kMostExecuted = 200'000;
+  return whole.timeline.start.size() > kMostExecuted;
+}
+
+const TaskGraph* folded_of(const Prepared& prepared, const WholeRun& whole) {
+  constexpr std::size_t kMostDevices = 64;
   const bool folded = prepared.graph && !prepared.graph->folded.devices.empty();
-  return folded && prepared.run.devices.size() > kMostWhole ? &*prepared.graph : nullptr;
+  return folded && (prepared.run.devices.size() > kMostDevices || is_long(whole)) ? &*prepared.graph : nullptr;
 }
 
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario) {

@@ -34,8 +34,11 @@ WholeRun whole_run(StudyCosts& costs, const Prepared& prepared);
 /// One scenario from end to end: prepared and replayed.
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario);
 
-/// The folded graph of a run on more devices than results list one by one, to be replayed where each device's own
-/// figures are no matter; null: it is not folded, or small.
-const TaskGraph* folded_of(const Prepared& prepared);
+/// Whether a run executes more tasks than are replayed once for each of many questions.
+bool is_long(const WholeRun& whole);
+
+/// The folded graph of a run that is long, or on more devices than results list one by one, to be replayed where each
+/// device's own figures are no matter; null: it is not folded, or neither.
+const TaskGraph* folded_of(const Prepared& prepared, const WholeRun& whole);
 
 } // namespace stagecraft

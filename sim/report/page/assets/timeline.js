@@ -6,7 +6,7 @@
 const Timelines = (() => {
   const ticks = 4294967295;
   const head = 22; // of the time axis, pixels
-  const categories = ["forward", "backward", "weight", "recompute", "optimizer", "transfer", "all-reduce", "reduce-scatter", "all-gather", "tensor-parallel exchange", "load"];
+  const categories = ["forward", "backward", "weight", "recompute", "optimizer", "transfer", "all-reduce", "reduce-scatter", "all-gather", "exchange", "load"];
   const slack = { mouse: 4, touch: 10 }; // pixels that a press may wander and not be a drag
   const { color } = Charts;
 
