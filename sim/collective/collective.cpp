@@ -73,4 +73,14 @@ Seconds latency_of(const Collective& collective) {
   return latency_of(group.ways->flows(collective.kind, collective.bytes), collective.bytes);
 }
 
+int processors_of(const Collective& collective) {
+  int most = 0;
+  if (collective.group.ways != nullptr) {
+    for (const CoupledFlow& flow : collective.group.ways->flows(collective.kind, collective.bytes)) {
+      most = std::max(most, flow.processors);
+    }
+  }
+  return most;
+}
+
 } // namespace stagecraft

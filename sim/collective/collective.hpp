@@ -79,4 +79,7 @@ Seconds seconds_of(const Collective& collective);
 /// The part of it that is latency.
 Seconds latency_of(const Collective& collective);
 
+/// The most multiprocessors that its kernels take on a rank at once; 0: not known.
+int processors_of(const Collective& collective);
+
 } // namespace stagecraft

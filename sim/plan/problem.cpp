@@ -191,7 +191,7 @@ double part_made_again(const Problem& problem, OperatorId op, const std::functio
   double part = 0;
   for (const KeptInput& kept : problem.model.operators[op].kept_inputs) {
     const bool made_again = problem.segments[kept.maker] == problem.segments[op] && again(kept.maker) &&
-                            problem.model.operators[kept.maker].kind != KernelKind::attention;
+                            !mixes_tokens(problem.model.operators[kept.maker].kind);
     part += made_again ? kept.part : 0;
   }
   return std::min(part, 1.0);

@@ -53,18 +53,19 @@ std::vector<KernelKind> read_lacks(yaml::Map& map) {
   return lacks;
 }
 
-// Rates of matrix kernels are a share of the peak of their precision; the others run at the speed of the vector units.
+// Rates of matrix kernels are a share of the peak of their precision; the others run at a share of the speed of the
+// vector units.
 Rates nominal_rates(const Peaks& peaks, FlopsPerSecond vector, const yaml::Node* efficiency) {
   static const yaml::Node kNone{.kind = yaml::Node::Kind::map};
   yaml::Map shares(efficiency != nullptr ? *efficiency : kNone, "efficiency");
   Rates rates;
   for (const KernelKindRow& row : kKernelKinds) {
     auto& by_precision = rates[static_cast<size_t>(row.kind)];
+    const double share = shares.number(row.name, yaml::kFraction, row.share);
     if (!row.matrix) {
-      by_precision.fill(vector);
+      by_precision.fill(vector * share);
       continue;
     }
-    const double share = shares.number(row.name, yaml::kFraction, 1);
     for (size_t precision = 0; precision < peaks.size(); ++precision) {
       if (peaks[precision]) {
         by_precision[precision] = *peaks[precision] * share;

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/platform/fits/kernel_fits.hpp"
+#include "sim/platform/without_processors.hpp"
 #include "sim/replay/clock_start.hpp"
 #include "sim/replay/speeds.hpp"
 #include "sim/replay/steps_beside.hpp"
@@ -27,24 +27,14 @@ bool slows(const DeviceType& type) {
 // added up, read beside a number of its own.
 double traffic_of(TaskKind kind) { return kind == TaskKind::all_reduce || kind == TaskKind::reduce_scatter ? 3 : 2; }
 
-// As the type says, or its fits; 0 where neither does, as of devices whose links have engines of their own.
-double multiprocessors_of(const DeviceType& type) {
-  const double fitted = type.fits ? type.fits->processors * (type.fits->scale ? type.fits->scale->processors : 1) : 0;
-  return type.processors > 0 ? type.processors : fitted;
-}
-
 // What an exchange of these bytes takes of a device: the part of its multiprocessors leaves products the rest, the part
-// of its memory's bandwidth other kernels. Neither is ever all: a device that has few multiprocessors starts fewer
-// channels.
+// of its memory's bandwidth other kernels.
 BesideExchange by_rule(const DeviceType& type, const Work& exchange) {
-  const double all = multiprocessors_of(type);
-  const double processors = all > 1 ? exchange.processors / all : 0;
   const Seconds sending = exchange.seconds - exchange.latency;
   const double rate = sending.value > 0 ? exchange.bytes / sending.value : 0;
   const double memory =
       type.memory_bandwidth.value > 0 ? traffic_of(exchange.kind) * rate / type.memory_bandwidth.value : 0;
-  const auto left_with = [](double taken) { return 1 / (1 - std::min(0.5, taken)); };
-  return {left_with(processors), left_with(memory)};
+  return {slower_without_processors(type, exchange.processors), slower_without(memory)};
 }
 
 BesideExchange beside_of(const DeviceType& type, const Work& exchange) {

@@ -26,6 +26,18 @@ TEST_CASE("passes side by side take what they compute where that is enough to hi
   CHECK(seconds_of_pair(kForward, backward_with(2), true).value == near(16));
 }
 
+// The same where each exchange takes half of the device: the 7 s of exchanges, all hidden, cost 3.5 s. Attention 0-3.5,
+// dispatch 3.5-5.5, experts' backward 3.5-10.5, dispatched gradients 10.5-12.5, experts 10.5-13.5, combine 13.5-15.5,
+// attention's backward 13.5-18.5, the rest 18.5-19.5.
+TEST_CASE("what is computed beside an exchange that takes half of the device takes twice as long", "[plan][experts]") {
+  const auto slowed = [](SplitPass pass) {
+    pass.slower.assign(pass.exchanges.size(), 2);
+    return pass;
+  };
+  CHECK(seconds_of_pair(slowed(kForward), slowed(backward_with(2)), false).value == near(19.5));
+  CHECK(seconds_of_pair(slowed(kForward), slowed(backward_with(2)), true).value == near(19.5));
+}
+
 // Of 5 s. At once: gradients of experts 9-14, behind their weights; attention's backward 14-18 and the rest 18-19.
 // Delayed: gradients 7-12 beside the weights 7-9 and the experts 9-11; attention's backward 12-15, its weights 15-16,
 // the rest 16-17.
@@ -51,7 +63,8 @@ TEST_CASE("a pass is split where tokens go to experts", "[plan][experts]") {
                     {CollectiveKind::all_to_all, Bytes{8}, Seconds{5}, 1, Axis::experts},
                     {CollectiveKind::all_to_all, Bytes{8}, Seconds{6}, 2, Axis::experts}};
   pass.seconds = Seconds{9 + 0.5 + 11};
-  const SplitPass split = split_at_experts(pass);
+  DeviceType type;
+  const SplitPass split = split_at_experts(pass, type);
   CHECK(split.exchanges == seconds({11}));
   REQUIRE(split.computations.size() == 2);
   CHECK(split.computations[0].value == near(5.5));
@@ -61,10 +74,18 @@ TEST_CASE("a pass is split where tokens go to experts", "[plan][experts]") {
   input.computations[0].seconds = Seconds{2};
   input.computations[3].seconds = Seconds{1};
   input.seconds = pass.seconds - Seconds{4};
-  const SplitPass both = split_at_experts(pass, input);
+  const SplitPass both = split_at_experts(pass, input, type);
   CHECK(both.computations[0].value == near(4.5));
   CHECK(both.weights[0].value == near(1));
   CHECK(both.weights[1].value == near(3));
+
+  // The rule: kernels on 20 of 80 multiprocessors leave products three quarters of these.
+  type.processors = 80;
+  pass.exchanges[1].processors = 20;
+  pass.exchanges[2].processors = 8;
+  CHECK(split_at_experts(pass, type).slower == std::vector<double>{1});
+  type.beside_exchange.by_rule = true;
+  CHECK(split_at_experts(pass, type).slower.front() == near(1 / 0.75));
 }
 
 } // namespace

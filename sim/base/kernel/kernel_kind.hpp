@@ -14,6 +14,7 @@ enum class KernelKind : std::uint8_t {
   convolution,
   attention,
   recurrent,
+  state_space,
   normalization,
   softmax,
   elementwise,
@@ -26,8 +27,13 @@ enum class KernelKind : std::uint8_t {
 struct KernelKindRow {
   std::string_view name, help;
   KernelKind kind;
-  bool matrix; ///< runs on the matrix units, at a share of the device's matrix peak
+  bool matrix;      ///< runs on the matrix units, at a share of the device's matrix peak; others on the vector units
+  double share = 1; ///< of that peak, or of the vector units' speed, where a device's file says no other
 };
+
+/// What a selective state space in chunks reaches of the vector units' speed: its Triton kernels decay, mask and sum
+/// between small products (docs/model.md, "State spaces").
+inline constexpr double kStateSpaceShare = 0.6;
 
 /// Every kernel kind, in the order of the enumeration.
 inline constexpr std::array kKernelKinds = {
@@ -35,6 +41,7 @@ inline constexpr std::array kKernelKinds = {
     KernelKindRow{"convolution", "convolution of any rank", KernelKind::convolution, true},
     KernelKindRow{"attention", "scaled dot-product attention, fused", KernelKind::attention, true},
     KernelKindRow{"recurrent", "LSTM, GRU and plain recurrent layers", KernelKind::recurrent, true},
+    KernelKindRow{"state_space", "selective state spaces, in chunks", KernelKind::state_space, false, kStateSpaceShare},
     KernelKindRow{"normalization", "batch, layer, group and local response normalization", KernelKind::normalization,
                   false},
     KernelKindRow{"softmax", "softmax and cross-entropy", KernelKind::softmax, false},
@@ -74,6 +81,11 @@ inline constexpr std::array kNumberFormats = {
                  Precision::fp8_block, 1 + 4.0 / 128},
     PrecisionRow{"nvfp4", "4 bits with a scale of 8 bits for 16 numbers", Precision::nvfp4, 0.5 + 1.0 / 16},
 };
+
+/// Whether a kernel of the kind reads all tokens before each. Its backward reads its own result.
+constexpr bool mixes_tokens(KernelKind kind) {
+  return kind == KernelKind::attention || kind == KernelKind::state_space;
+}
 
 constexpr const KernelKindRow& row_of(KernelKind kind) { return kKernelKinds[static_cast<std::size_t>(kind)]; }
 constexpr const PrecisionRow& row_of(Precision precision) {

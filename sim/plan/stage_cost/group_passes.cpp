@@ -56,8 +56,8 @@ public:
     const Collective collective = collective_on(whole.kind, groups_.along(whole.axis), whole.bytes * share_);
     const Seconds seconds = seconds_of(collective);
     const bool counted = whole.when == Exchange::When::round && whole.axis == Axis::tensor; // see beside()
-    pass_.exchanges.push_back(
-        {whole.kind, collective.bytes, seconds, pass_.computations.size() - 1, whole.axis, counted});
+    pass_.exchanges.push_back({whole.kind, collective.bytes, seconds, pass_.computations.size() - 1, whole.axis,
+                               counted, processors_of(collective)});
     ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + seconds);
     exchanging_ += {seconds, latency_of(collective)};
     pass_.of_axes[AxisGroups::place_of(whole.axis)] += seconds;

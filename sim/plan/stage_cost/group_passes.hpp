@@ -60,6 +60,7 @@ struct PassExchange {
   std::size_t after = 0; ///< index of the computation
   Axis axis = Axis::tensor;
   bool counted = false; ///< what computations beside it lose to it is a part of their times
+  int processors = 0;   ///< multiprocessors that its kernels take on each rank; 0: not known
 };
 
 /// One pass of a replica's part of a micro-batch. The devices of a group wait for each other at each exchange; those of

@@ -4,9 +4,16 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/platform/without_processors.hpp"
+
 namespace stagecraft {
 
-SplitPass split_at_experts(const GroupPass& pass) {
+double slower_beside(const PassExchange& exchange, const DeviceType& type) {
+  return type.beside_exchange.by_rule ? slower_without_processors(type, exchange.processors)
+                                      : type.beside_exchange.matrix;
+}
+
+SplitPass split_at_experts(const GroupPass& pass, const DeviceType& type) {
   SplitPass split;
   std::vector<Seconds> others; // exchanges of other axes, of each part
   std::size_t next = 0;        // computation
@@ -23,8 +30,10 @@ SplitPass split_at_experts(const GroupPass& pass) {
       others.back() += exchange.seconds;
     } else if (split.computations.back().value == 0 && !split.exchanges.empty()) {
       split.exchanges.back() += exchange.seconds; // one after another, with nothing between
+      split.slower.back() = std::max(split.slower.back(), slower_beside(exchange, type));
     } else {
       split.exchanges.push_back(exchange.seconds);
+      split.slower.push_back(slower_beside(exchange, type));
       split.computations.emplace_back();
       others.emplace_back();
     }
@@ -40,9 +49,9 @@ SplitPass split_at_experts(const GroupPass& pass) {
   return split;
 }
 
-SplitPass split_at_experts(const GroupPass& backward, const GroupPass& input) {
-  SplitPass split = split_at_experts(backward);
-  const SplitPass without = split_at_experts(input);
+SplitPass split_at_experts(const GroupPass& backward, const GroupPass& input, const DeviceType& type) {
+  SplitPass split = split_at_experts(backward, type);
+  const SplitPass without = split_at_experts(input, type);
   if (without.computations.size() != split.computations.size()) {
     return split; // nothing tells which gradients belong to which part
   }
@@ -64,17 +73,15 @@ public:
 
   Seconds run() {
     compute(backward_);
+    exchange(backward_);
     while (!forward_.done() || !backward_.done()) { // a pair of layers has two exchanges of each
-      exchange(backward_);
-      compute(forward_);
-      compute(backward_);
-      exchange(forward_);
-      weights(backward_);
-      exchange(backward_);
-      compute(forward_);
-      exchange(forward_);
-      compute(backward_);
-      weights(backward_);
+      for (int half = 0; half < 2; ++half) {
+        compute(forward_);
+        exchange(forward_);
+        compute(backward_);
+        exchange(backward_);
+        weights(backward_);
+      }
     }
     return std::max(computes_, exchanges_);
   }
@@ -98,24 +105,58 @@ private:
         pass.parts.computations[pass.computed] + (at_once ? pass.parts.weights[pass.computed] : Seconds{0});
     pass.weighed += at_once || &pass == &forward_ ? 1 : 0;
     ++pass.computed;
-    computes_ = pass.ready = std::max(computes_, pass.ready) + own;
+    computes_ = pass.ready = end_of(std::max(computes_, pass.ready), own);
   }
 
+  // The next exchange, if what it sends was computed: no sooner, so that all that is computed beside it comes later.
   void exchange(Pass& pass) {
     if (pass.exchanged == pass.parts.exchanges.size() || pass.exchanged == pass.computed) {
       return;
     }
-    exchanges_ = pass.ready = std::max(exchanges_, pass.ready) + pass.parts.exchanges[pass.exchanged++];
+    const Seconds begin = std::max(exchanges_, pass.ready);
+    exchanges_ = pass.ready = begin + pass.parts.exchanges[pass.exchanged];
+    under_way_.push_back({begin, exchanges_, pass.parts.slower.empty() ? 1 : pass.parts.slower[pass.exchanged]});
+    ++pass.exchanged;
   }
 
   void weights(Pass& pass) {
     for (; pass.weighed < pass.computed; ++pass.weighed) {
-      computes_ += pass.parts.weights[pass.weighed];
+      computes_ = end_of(computes_, pass.parts.weights[pass.weighed]);
     }
   }
 
+  // When a computation ends that begins now and takes so long alone.
+  Seconds end_of(Seconds now, Seconds left) {
+    while (over_ < under_way_.size() && under_way_[over_].end <= now) {
+      ++over_;
+    }
+    for (std::size_t at = over_; at < under_way_.size(); ++at) {
+      const UnderWay& exchange = under_way_[at];
+      const Seconds alone = std::max(Seconds{0}, exchange.begin - now);
+      if (left <= alone) {
+        break;
+      }
+      left = left - alone;
+      now = std::max(now, exchange.begin);
+      const Seconds beside = (exchange.end - now) * (1 / exchange.slower); // of what it takes alone
+      if (left <= beside) {
+        return now + left * exchange.slower;
+      }
+      left = left - beside;
+      now = exchange.end;
+    }
+    return now + left;
+  }
+
+  struct UnderWay {
+    Seconds begin, end;
+    double slower;
+  };
+
   Pass forward_, backward_;
   bool delayed_;
+  std::vector<UnderWay> under_way_;  // exchanges, in order
+  std::size_t over_ = 0;             // those of them that ended before anything that is still to be computed
   Seconds computes_{}, exchanges_{}; ///< until when either stream is busy
 };
 

@@ -47,6 +47,15 @@ const GroupPasses* passes_on(const PlanCost& cost, int stage, DeviceId device) {
   return group != nullptr ? group->passes.get() : nullptr;
 }
 
+// The most that computing is slowed down beside what goes to experts, 1 or more.
+double slower_beside_experts(const GroupPass& pass, const DeviceType& type) {
+  double slower = 1;
+  for (const PassExchange& exchange : pass.exchanges) {
+    slower = exchange.axis == Axis::experts ? std::max(slower, slower_beside(exchange, type)) : slower;
+  }
+  return slower;
+}
+
 // What a pair takes, relative to one after the other, where ranks share experts: layer by layer, as Megatron-Core runs
 // it, or the least that two streams can take. Nothing where they share none.
 std::optional<double> part_beside_experts(const Problem& problem, const OrderedPlan& ordered, const FusedPair& pair) {
@@ -61,12 +70,15 @@ std::optional<double> part_beside_experts(const Problem& problem, const OrderedP
   if (rows.value <= 0) {
     return std::nullopt;
   }
+  const DeviceType& type = problem.platform.type_of(pair.device);
   if (!ordered.schedule.pairs_by_layers) {
-    return std::max(pair.apart - rows, rows) / pair.apart;
+    const double slower =
+        std::max(slower_beside_experts(forward->forward, type), slower_beside_experts(with_weights, type));
+    return std::max(pair.apart - rows + rows * (1 - 1 / slower), rows) / pair.apart;
   }
   const Seconds together =
-      seconds_of_pair(split_at_experts(forward->forward), split_at_experts(with_weights, backward->backward_input),
-                      problem.training.delayed_weights);
+      seconds_of_pair(split_at_experts(forward->forward, type),
+                      split_at_experts(with_weights, backward->backward_input, type), problem.training.delayed_weights);
   return std::min(1.0, together / (forward->forward.seconds + with_weights.seconds));
 }
 

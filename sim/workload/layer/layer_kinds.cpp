@@ -340,7 +340,7 @@ constexpr std::array kKinds = {
     LayerKind{"short_convolution", "each feature convolved over the last tokens: taps, bias", K::elementwise, 1, 1,
               read_short_convolution, short_convolution_shape, short_convolution_cost, nullptr,
               short_convolution_signature},
-    LayerKind{"state_space", "selective state space, in chunks (Mamba-2): heads, groups, chunk", K::attention, 3, 3,
+    LayerKind{"state_space", "selective state space, in chunks (Mamba-2): heads, groups, chunk", K::state_space, 3, 3,
               read_state_space, state_space_shape, state_space_cost, nullptr, state_space_signature},
     LayerKind{"router", "chooses experts for each token: experts, top, bias, groups, top_groups", K::matmul, 1, 1,
               read_router, router_shape, router_cost, router_kernels, router_signature},

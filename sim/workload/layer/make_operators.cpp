@@ -64,7 +64,7 @@ std::vector<bool> find_gradients(const std::vector<CostedLayer>& layers) {
 // input; nothing is kept for it.
 bool waits_for_weights(const CostedLayer& layer) {
   return layer.cost.backward_weight.kernels > 0 && layer.op.kind != KernelKind::normalization &&
-         layer.op.kind != KernelKind::attention;
+         !mixes_tokens(layer.op.kind);
 }
 
 // Counts what the layer keeps of its own and the inputs that it is the first to keep. `part` is in elements until

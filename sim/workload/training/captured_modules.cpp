@@ -19,7 +19,7 @@ bool contains(const std::vector<OperatorId>& operators, OperatorId op) {
 
 bool is_norm(const Operator& op) { return op.kind == KernelKind::normalization; }
 bool is_sum(const Operator& op) { return op.type == "add"; }
-bool is_state_space(const Operator& op) { return op.type == "state_space"; }
+bool is_state_space(const Operator& op) { return op.kind == KernelKind::state_space; }
 
 // With the norms that they alone read and the sums that read them, as far as these are in numbered blocks.
 std::vector<OperatorId> with_norm_and_sum(const ModelGraph& model, const std::vector<OperatorId>& inner) {
@@ -62,7 +62,7 @@ std::vector<OperatorId> around(const ModelGraph& model, const std::function<bool
 } // namespace
 
 std::vector<OperatorId> captured_attention(const ModelGraph& model) {
-  return around(model, [](const Operator& op) { return op.kind == KernelKind::attention && !is_state_space(op); });
+  return around(model, [](const Operator& op) { return op.kind == KernelKind::attention; });
 }
 
 std::vector<OperatorId> captured_state_space(const ModelGraph& model) { return around(model, is_state_space); }

@@ -24,7 +24,7 @@ double input_elements(const ModelGraph& model, OperatorId op) {
 bool reads_for_itself(const ModelGraph& model, OperatorId op) {
   return std::all_of(model.predecessors[op].begin(), model.predecessors[op].end(), [&](OperatorId before) {
     const std::vector<OperatorId>& readers = model.successors[before];
-    return model.operators[before].kind != KernelKind::attention &&
+    return !mixes_tokens(model.operators[before].kind) &&
            std::all_of(readers.begin(), readers.end(),
                        [&](OperatorId reader) { return has_fp8_products(model.operators[reader]); });
   });
