@@ -118,7 +118,8 @@ std::string kernel_text(const KernelFit& fit) {
 
 std::string dispatch_text(const DispatchFit& fit) {
   const DispatchLine& line = fit.line;
-  std::string text = "      - {op: " + fit.op + ", nodes: " + std::to_string(fit.nodes) +
+  const std::string kernels = fit.kernels == DispatchFit{}.kernels ? "" : ", kernels: " + fit.kernels;
+  std::string text = "      - {op: " + fit.op + kernels + ", nodes: " + std::to_string(fit.nodes) +
                      ", processors: " + std::to_string(fit.processors) + ", start: " + digits(line.start.value) + " s";
   const auto add = [&](const char* key, double value, const char* unit) {
     text += value > 0 ? std::string(", ") + key + ": " + digits(value) + unit : "";

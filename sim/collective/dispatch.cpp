@@ -47,7 +47,7 @@ Flows dispatch_flows(CollectiveKind kind, const RankMap& ranks, Router& router, 
   std::optional<DispatchLine> line;
   if (type.fits) {
     line = find_dispatch(*type.fits, kind == CollectiveKind::dispatch ? "dispatch" : "combine",
-                         static_cast<int>(ranks.nodes.size()), tokens.processors);
+                         static_cast<int>(ranks.nodes.size()), tokens.processors, tokens.kernels);
   }
   const Bytes token = kind == CollectiveKind::dispatch ? tokens.dispatched : tokens.combined;
   Flows flows;

@@ -15,6 +15,7 @@ struct DispatchTraffic {
   double inside = 0;  ///< through its port, to other ranks of the node or from them, be they forwarded or its own
   Bytes dispatched, combined; ///< a token on its way to the experts, and back
   int processors = 0;         ///< multiprocessors that the kernels take
+  std::string_view kernels;   ///< whose they are: "deepep" or "hybridep"
 };
 
 /// Whether a collective is of tokens on their way to experts or back.

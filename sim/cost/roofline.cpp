@@ -22,7 +22,8 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
     return std::nullopt;
   }
   const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes};
-  return pass.kernels * type.launch_overhead + std::max(samples * pass.flops / *rate, traffic / type.memory_bandwidth) +
+  return pass.kernels * type.launch_overhead +
+         std::max(samples * pass.slower * pass.flops / *rate, traffic / type.memory_bandwidth) +
          cast_time(pass, type, samples);
 }
 
@@ -47,7 +48,8 @@ Pass pass_of_shard(const Pass& pass, const Shard& shard) {
           .moved_parameters = pass.moved_parameters / (shard.degree * static_cast<double>(shard.replicas)),
           .kernels = pass.kernels * shard.rounds,
           .casts = pass.casts,
-          .cast_bytes = cast_bytes_of_shard(pass, shard)};
+          .cast_bytes = cast_bytes_of_shard(pass, shard),
+          .slower = pass.slower};
 }
 
 namespace {
@@ -55,7 +57,8 @@ namespace {
 bool same_pass(const Pass& a, const Pass& b) {
   return a.flops == b.flops && a.moved_elements == b.moved_elements && a.moved_parameters == b.moved_parameters &&
          a.kernels == b.kernels && a.casts == b.casts && a.cast_bytes == b.cast_bytes &&
-         a.transposed_bytes == b.transposed_bytes && a.casts_gradient == b.casts_gradient && a.calls == b.calls;
+         a.transposed_bytes == b.transposed_bytes && a.casts_gradient == b.casts_gradient && a.slower == b.slower &&
+         a.calls == b.calls;
 }
 
 } // namespace

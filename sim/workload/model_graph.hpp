@@ -38,6 +38,7 @@ struct Pass {
   double cast_bytes = 0;           ///< what these move, per sample
   double transposed_bytes = 0;     ///< what they would if others had cast, per sample: it is only transposed
   bool casts_gradient = false;     ///< they cast the gradient of its output, not its input
+  double slower = 1;               ///< how many times as long each FLOP takes as its kind's rate says
 
   int launches() const { return kernels + casts; }
 };

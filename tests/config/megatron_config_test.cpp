@@ -112,9 +112,11 @@ TEST_CASE("how Megatron-LM sends tokens to experts is how they are sent here", "
   CHECK(dispatcher("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep") == "deepep");
   CHECK(dispatcher("--moe-token-dispatcher-type allgather") == "allgather");
   CHECK(read("--moe-token-dispatcher-type allgather").unheeded.empty());
-  const ImportedTraining hybrid = read("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
-  CHECK(value(hybrid, "token_dispatcher") == "deepep"); // which sends once to a node, too
-  CHECK(hybrid.unheeded == std::vector<std::string>{"--moe-flex-dispatcher-backend hybridep (here as deepep)"});
+  const ImportedTraining hybrid = read("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep "
+                                       "--moe-hybridep-num-sms 32 --moe-deepep-num-sms 24");
+  CHECK(value(hybrid, "token_dispatcher") == "hybridep");
+  CHECK(value(hybrid, "dispatch_processors") == "32");
+  CHECK(hybrid.unheeded.empty());
   const ImportedTraining other = read("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend ncclep");
   CHECK(value(other, "token_dispatcher").empty());
   CHECK(other.unheeded == std::vector<std::string>{"--moe-flex-dispatcher-backend ncclep"});

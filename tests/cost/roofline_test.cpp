@@ -26,6 +26,16 @@ TEST_CASE("a pass is bound by arithmetic or by traffic", "[cost][roofline]") {
   CHECK(seconds(pass, KernelKind::matmul, 5, Precision::fp16) == near(8.5));
 }
 
+// 1 + max(600 / 100, 6), and twice as slow 1 + max(12, 6); traffic takes no longer.
+TEST_CASE("a pass may take longer for each FLOP than its kind", "[cost][roofline]") {
+  Pass pass{Flops{600}, 5, 10, 2};
+  CHECK(seconds(pass, KernelKind::matmul, 1, Precision::fp32) == near(7));
+  pass.slower = 2;
+  CHECK(seconds(pass, KernelKind::matmul, 1, Precision::fp32) == near(13));
+  pass.flops = Flops{100};
+  CHECK(seconds(pass, KernelKind::matmul, 1, Precision::fp32) == near(7));
+}
+
 TEST_CASE("other kernels have rates of their own", "[cost][roofline]") {
   const Pass pass{Flops{300}, 0, 0, 1};
   CHECK(seconds(pass, KernelKind::convolution, 1, Precision::fp32) == near(0.5 + 3));

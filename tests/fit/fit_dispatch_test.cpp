@@ -104,9 +104,11 @@ TEST_CASE("the shipped times of dispatches are those of their tables", "[fit][di
     }
     const auto fits = fit_dispatches(measured, type.fits->dispatches.front().line.links);
     CAPTURE(device);
-    REQUIRE(fits.size() == type.fits->dispatches.size());
+    std::vector<DispatchFit> of_tables = type.fits->dispatches;
+    std::erase_if(of_tables, [](const DispatchFit& fit) { return fit.kernels != "deepep"; });
+    REQUIRE(fits.size() == of_tables.size());
     for (std::size_t i = 0; i < fits.size(); ++i) {
-      const DispatchFit &made = fits[i], &shipped = type.fits->dispatches[i];
+      const DispatchFit &made = fits[i], &shipped = of_tables[i];
       CAPTURE(made.op, made.nodes, made.processors);
       CHECK(made.op == shipped.op);
       CHECK(made.nodes == shipped.nodes);

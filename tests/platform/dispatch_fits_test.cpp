@@ -22,6 +22,18 @@ dispatches:
 
 KernelFits fits() { return read_kernel_fits(yaml::parse(kFits, "fits.yaml")); }
 
+// Of two kernels each has its own lines, and where those of one were not measured the other's stand for it.
+TEST_CASE("a line is of the kernels that send", "[platform][dispatch]") {
+  KernelFits both = fits();
+  DispatchFit hybrid = both.dispatches.front();
+  hybrid.kernels = "hybridep";
+  hybrid.line.inside = 1e-12;
+  both.dispatches.push_back(hybrid);
+  CHECK(find_dispatch(both, "dispatch", 1, 20, "deepep")->inside == Approx(2e-12));
+  CHECK(find_dispatch(both, "dispatch", 1, 20, "hybridep")->inside == Approx(1e-12));
+  CHECK(find_dispatch(both, "dispatch", 2, 20, "hybridep")->between == Approx(4e-12));
+}
+
 TEST_CASE("a line where it was measured", "[platform][dispatch]") {
   const DispatchLine line = *find_dispatch(fits(), "dispatch", 1, 20);
   CHECK(line.start.value == Approx(10e-6));

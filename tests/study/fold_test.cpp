@@ -197,7 +197,7 @@ TEST_CASE("ranks that share tokens or experts come to the same with and without 
   const auto schedules = std::array{"1f1b",       "zb-h1", "combined-1f1b", "combined-interleaved",
                                     "dualpipe-v", "gpipe", "dualpipe",      "chimera"};
   const auto engines = std::array{"simgrid", "simgrid", "analytic", "simgrid-full"};
-  const auto dispatchers = std::array{"alltoall", "deepep", "allgather"};
+  const auto dispatchers = std::array{"alltoall", "deepep", "hybridep", "allgather"};
   const auto reductions = std::array{"auto", "auto", "ring", "tree"};
   const auto skews = std::array{"0", "0", "0.3"};
   std::mt19937 random(5);

@@ -464,8 +464,8 @@ TEST_CASE("tokens reach experts by HybridEP in Megatron-Bridge from 26.02 on", "
                                           table + ",Qwen3 30B-A3B,h100,8,8,1,512,iteration_seconds,s,1\n"));
     return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
   };
-  CHECK_THAT(text("26.02 NeMo Container"), Contains("token_dispatcher: deepep"));
-  CHECK_THAT(text("26.04.01 NeMo Container"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("26.02 NeMo Container"), Contains("token_dispatcher: hybridep"));
+  CHECK_THAT(text("26.04.01 NeMo Container"), Contains("token_dispatcher: hybridep"));
   CHECK_THAT(text("25.11 NeMo Container"), !Contains("token_dispatcher"));
   CHECK_THAT(text("version 126.02"), !Contains("token_dispatcher"));
 }
@@ -479,7 +479,7 @@ TEST_CASE("tokens reach experts by the kernels that a row names", "[validate][tr
     return std::get<TruthStudy>(truth_study(rows.front(), kRoot)).text;
   };
   CHECK_THAT(text("kernels=TE + DeepEP"), Contains("token_dispatcher: deepep"));
-  CHECK_THAT(text("HybridEP"), Contains("token_dispatcher: deepep"));
+  CHECK_THAT(text("HybridEP"), Contains("token_dispatcher: hybridep"));
   CHECK_THAT(text("kernels=TE"), !Contains("token_dispatcher"));
 }
 

@@ -90,6 +90,9 @@ TEST_CASE("a state space works in chunks", "[workload][sequence]") {
   const double products = 10 * (2 * 5 * 4 + 2 * (2 * 5 * 3 + 4 * 4 * 3));
   CHECK(op.forward.flops == Flops{products});
   CHECK(op.backward_input.flops == Flops{2.5 * products});
+  CHECK(op.kind == KernelKind::state_space);
+  CHECK(op.forward.slower == 1);
+  CHECK(op.backward_input.slower == 1.8);
   const double states = 2 * 2 * 4 * 3;
   CHECK(op.forward.moved_elements == 60 + 80 + 20 + 60 + 2 * states);
   CHECK(op.stash_elements == 60 + 80 + 20 + states);

@@ -177,7 +177,7 @@ std::vector<DispatchFit> fit_dispatches(const std::vector<MeasuredDispatch>& mea
     const auto& [op, nodes, processors] = group;
     DispatchLine line = line_through(points);
     line.links = links;
-    fits.push_back({op, nodes, processors, line, held_out(points)});
+    fits.push_back({.op = op, .nodes = nodes, .processors = processors, .line = line, .error = held_out(points)});
   }
   return fits;
 }

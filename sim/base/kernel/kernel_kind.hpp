@@ -31,9 +31,9 @@ struct KernelKindRow {
   double share = 1; ///< of that peak, or of the vector units' speed, where a device's file says no other
 };
 
-/// What a selective state space in chunks reaches of the vector units' speed: its Triton kernels decay, mask and sum
-/// between small products (docs/model.md, "State spaces").
-inline constexpr double kStateSpaceShare = 0.6;
+/// What the forward of a selective state space in chunks reaches of the vector units' speed: its Triton kernels decay,
+/// mask and sum between small products (docs/model.md, "State spaces").
+inline constexpr double kStateSpaceShare = 0.95;
 
 /// Every kernel kind, in the order of the enumeration.
 inline constexpr std::array kKernelKinds = {

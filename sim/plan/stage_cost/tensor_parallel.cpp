@@ -224,7 +224,7 @@ private:
            sends_once() && !are_rows(program_.tensors[step.reads.front()]);
   }
 
-  bool sends_once() const { return problem_.training.dispatcher.kind == DispatcherKind::deepep; }
+  bool sends_once() const { return problem_.training.dispatcher.sends_once(); }
 
   // Whether a tensor has a row for each token and expert, not a number. Whoever makes rows or reads them as a gradient
   // reads choices as its second input, which a router makes.

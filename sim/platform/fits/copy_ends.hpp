@@ -23,5 +23,6 @@ inline constexpr std::array kCollectiveOps = {WordRow{"all-reduce"}, WordRow{"al
 
 /// Kernels that send tokens to the ranks of their experts and back.
 inline constexpr std::array kDispatchOps = {WordRow{"dispatch"}, WordRow{"combine"}};
+inline constexpr std::array kDispatchKernels = {WordRow{"deepep"}, WordRow{"hybridep"}};
 
 } // namespace stagecraft

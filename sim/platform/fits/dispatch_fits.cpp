@@ -17,6 +17,7 @@ DispatchFit read_fit(const yaml::Node& node, const DispatchLinks& links) {
   fit.op = map.choice("op", kDispatchOps).name;
   fit.nodes = map.integer("nodes", 1, kMost);
   fit.processors = map.integer("processors", 1, kMost);
+  fit.kernels = map.choice("kernels", kDispatchKernels, kDispatchKernels.front().name).name;
   fit.line.start = map.quantity<Seconds>("start", yaml::kNotNegative);
   fit.line.per_token = map.quantity<Seconds>("per_token", yaml::kNotNegative, Seconds{0});
   fit.line.own = map.number("own", yaml::kNotNegative, 0);
@@ -61,11 +62,12 @@ std::vector<DispatchFit> read_dispatch_fits(const yaml::Node& node) {
   for (const yaml::Node* item : map.list("times")) {
     const DispatchFit fit = read_fit(*item, links);
     if (std::any_of(fits.begin(), fits.end(), [&](const DispatchFit& other) {
-          return other.op == fit.op && other.nodes == fit.nodes && other.processors == fit.processors;
+          return other.op == fit.op && other.nodes == fit.nodes && other.processors == fit.processors &&
+                 other.kernels == fit.kernels;
         })) {
       throw InputError(item->where, "a second fit of a " + fit.op + " among " + std::to_string(fit.nodes) +
-                                        " nodes by " + std::to_string(fit.processors) +
-                                        " multiprocessors; allowed: each once");
+                                        " nodes by " + std::to_string(fit.processors) + " multiprocessors of " +
+                                        fit.kernels + "; allowed: each once");
     }
     fits.push_back(fit);
   }
@@ -73,17 +75,21 @@ std::vector<DispatchFit> read_dispatch_fits(const yaml::Node& node) {
   return fits;
 }
 
-std::optional<DispatchLine> find_dispatch(const KernelFits& fits, std::string_view op, int nodes, int processors) {
+std::optional<DispatchLine> find_dispatch(const KernelFits& fits, std::string_view op, int nodes, int processors,
+                                          std::string_view kernels) {
+  const auto fits_there = [&](const DispatchFit& fit) { return fit.op == op && (fit.nodes > 1) == (nodes > 1); };
+  const bool any = std::any_of(fits.dispatches.begin(), fits.dispatches.end(),
+                               [&](const DispatchFit& fit) { return fits_there(fit) && fit.kernels == kernels; });
+  const auto counts = [&](const DispatchFit& fit) { return fits_there(fit) && (fit.kernels == kernels) == any; };
   std::vector<std::pair<double, DispatchLine>> of_nodes; // ln(nodes)
   for (const DispatchFit& fit : fits.dispatches) {
     const double place = std::log(fit.nodes);
-    if (fit.op != op || (fit.nodes > 1) != (nodes > 1) ||
-        std::any_of(of_nodes.begin(), of_nodes.end(), [&](auto& one) { return one.first == place; })) {
+    if (!counts(fit) || std::any_of(of_nodes.begin(), of_nodes.end(), [&](auto& one) { return one.first == place; })) {
       continue;
     }
     std::vector<std::pair<double, DispatchLine>> of_processors; // their inverse
     for (const DispatchFit& other : fits.dispatches) {
-      if (other.op == op && other.nodes == fit.nodes) {
+      if (counts(other) && other.nodes == fit.nodes) {
         of_processors.emplace_back(1.0 / other.processors, other.line);
       }
     }

@@ -174,7 +174,8 @@ struct DispatchLine {
 struct DispatchFit {
   std::string op; ///< "dispatch" or "combine"
   int nodes = 1;
-  int processors = 1; ///< multiprocessors that the kernel takes
+  int processors = 1;             ///< multiprocessors that the kernel takes
+  std::string kernels = "deepep"; ///< whose it is, or "hybridep"
   DispatchLine line;
   FitError error;
 
@@ -284,8 +285,10 @@ std::optional<TransferTime> predict_collective(const KernelFits& fits, std::stri
 /// What a dispatch or a combine takes among ranks of so many nodes, by kernels that take so many multiprocessors.
 /// Between measured numbers of nodes coefficients are interpolated over ln(nodes), between numbers of processors over
 /// their inverse; beyond them the nearest holds, but what was measured in one node says nothing of several, nor the
-/// other way round. Nothing where none was measured.
-std::optional<DispatchLine> find_dispatch(const KernelFits& fits, std::string_view op, int nodes, int processors);
+/// other way round. Where those of these `kernels` were not measured there, others stand for them; nothing where none
+/// was.
+std::optional<DispatchLine> find_dispatch(const KernelFits& fits, std::string_view op, int nodes, int processors,
+                                          std::string_view kernels = "deepep");
 
 /// Reads the `fits` of a device file. Throws InputError.
 KernelFits read_kernel_fits(const yaml::Node& node);

@@ -210,7 +210,7 @@ private:
     expert_ = degree("expert_parallel_degree");
     const int of_each = degree("expert_tensor_parallel_degree");
     const std::string backend =
-        leaves_.choice(kParallelism, "expert_parallel_comm_backend", {"standard", "deepep"}, "standard");
+        leaves_.choice(kParallelism, "expert_parallel_comm_backend", {"standard", "deepep", "hybridep"}, "standard");
     const bool overlap = leaves_.boolean(kParallelism, "pipeline_parallel_expert_parallel_overlap", true);
     if (expert_ == 1) {
       return; // of which TorchTitan says that nothing else has an effect
@@ -237,14 +237,14 @@ private:
                        "'expert_tensor_parallel_degree' is " + std::to_string(of_each) +
                            "; allowed: 1, or 'tensor_parallel_degree', which is " + std::to_string(tensor_));
     }
-    if (backend == "deepep" && of_each > 1) {
+    if (backend != "standard" && of_each > 1) {
       throw InputError(where_of("expert_parallel_comm_backend"),
                        "DeepEP sends whole tokens, and 'expert_tensor_parallel_degree' is " + std::to_string(of_each) +
                            "; allowed: expert_tensor_parallel_degree 1, or 'standard'");
     }
     draft_.degree("expert", expert_, where);
     draft_.degree("expert_tensor", of_each, where_of("expert_tensor_parallel_degree"));
-    draft_.set("token_dispatcher", backend == "deepep" ? "deepep" : "alltoall",
+    draft_.set("token_dispatcher", backend == "standard" ? "alltoall" : backend,
                where_of("expert_parallel_comm_backend"));
     if (tensor_ > 1 && of_each == 1 && sequence &&
         leaves_.find(kParallelism, "expert_tensor_parallel_degree") != nullptr) {

@@ -236,6 +236,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"no-overlap-p2p-communication", false},
     MegatronFlag{"wgrad-deferral-limit", true},
     MegatronFlag{"moe-deepep-num-sms", true},
+    MegatronFlag{"moe-hybridep-num-sms", true},
     MegatronFlag{"no-gradient-accumulation-fusion", false},
     MegatronFlag{"optimizer-cpu-offload", false},
     MegatronFlag{"optimizer-offload-fraction", true},

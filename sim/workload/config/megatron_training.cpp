@@ -77,7 +77,6 @@ constexpr std::array<std::string_view, 159> kUnheededFlags = {"overlap-p2p-commu
                                                               "megatron-fsdp-main-params-dtype",
                                                               "megatron-fsdp-max-pool-double-buffer",
                                                               "mla-down-proj-fusion",
-                                                              "moe-hybridep-num-sms",
                                                               "moe-layer-recompute",
                                                               "moe-extended-tp",
                                                               "no-async-tensor-model-parallel-allreduce",
@@ -271,13 +270,11 @@ private:
     if (name == "alltoall" || name == "allgather") {
       draft_.set("token_dispatcher", name, given_.where(type));
     } else if (name == "flex" && (backend == "deepep" || backend == "hybridep")) { // both send once to a node
-      draft_.set("token_dispatcher", "deepep", given_.where(type));
-      if (backend == "hybridep") {
-        draft_.leave(given_.written("moe-flex-dispatcher-backend") + " hybridep (here as deepep)");
-      }
-      if (given_.has("moe-deepep-num-sms")) {
-        draft_.set("dispatch_processors", std::to_string(given_.integer("moe-deepep-num-sms", 1, 1024, 1)),
-                   given_.where("moe-deepep-num-sms"));
+      draft_.set("token_dispatcher", backend, given_.where(type));
+      const char* processors = backend == "deepep" ? "moe-deepep-num-sms" : "moe-hybridep-num-sms";
+      if (given_.has(processors)) {
+        draft_.set("dispatch_processors", std::to_string(given_.integer(processors, 1, 1024, 1)),
+                   given_.where(processors));
       }
     } else if (name == "flex") {
       draft_.leave(given_.written("moe-flex-dispatcher-backend") + " " + excerpt(backend));

@@ -168,9 +168,9 @@ private:
   void write_experts() {
     const bool mixes = std::any_of(what_.model.operators.begin(), what_.model.operators.end(),
                                    [](const Operator& op) { return op.routing.has_value(); });
-    if (mixes && training_.dispatcher.kind == DispatcherKind::deepep) {
+    if (mixes && training_.dispatcher.sends_once()) {
       value("moe-token-dispatcher-type", "flex");
-      value("moe-flex-dispatcher-backend", "deepep");
+      value("moe-flex-dispatcher-backend", std::string(row_of(training_.dispatcher.kind).name));
     } else if (mixes) {
       value("moe-token-dispatcher-type", std::string(row_of(training_.dispatcher.kind).name));
     }

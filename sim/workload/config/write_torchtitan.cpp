@@ -169,8 +169,10 @@ std::string parallelism_of_torchtitan(const ConfigToWrite& what) {
     text += what.mesh.experts.tensor > 1
                 ? "expert_tensor_parallel_degree = " + std::to_string(what.mesh.experts.tensor) + "\n"
                 : "";
-    text +=
-        what.training.dispatcher.kind == DispatcherKind::deepep ? "expert_parallel_comm_backend = \"deepep\"\n" : "";
+    const TokenDispatcher& dispatcher = what.training.dispatcher;
+    text += dispatcher.sends_once()
+                ? "expert_parallel_comm_backend = \"" + std::string(row_of(dispatcher.kind).name) + "\"\n"
+                : "";
   }
   if (what.mesh.tensor_rule == TensorRule::torchtitan_whole_loss) {
     text += "disable_loss_parallel = true\n";

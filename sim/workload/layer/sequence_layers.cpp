@@ -104,8 +104,10 @@ Shape state_space_shape(Layer& layer) {
 
 // For each token, in chunks of q: scores C B' within the chunk, 2 q n for each group; scores times values, 2 q p, and
 // the chunk's state made and read, 2 n p each, for each head. Backward multiplies each product with the gradient twice,
-// and makes the scores again: 2.5 times. A state of n p stays for each chunk and head.
+// and makes the scores again: 2.5 times. A state of n p stays for each chunk and head. How much longer the kernels of
+// backward take for each FLOP: docs/model.md, "State spaces".
 LayerCost state_space_cost(const Layer& layer) {
+  constexpr double kSlowerBackward = 1.8;
   const double tokens = layer.sequence;
   const double chunk = std::min<double>(layer.window, tokens);
   const double n = layer.features_in;
@@ -118,8 +120,10 @@ LayerCost state_space_cost(const Layer& layer) {
   }
   const double y = elements_of(layer.output);
   const double parameters = 3.0 * layer.heads; // of each head: decay, skip, bias of the time step
+  Pass backward = make_pass(2.5 * products, 2 * (x + y + 2 * states), parameters, 8);
+  backward.slower = kSlowerBackward;
   return {.forward = make_pass(products, x + y + 2 * states, parameters, 4),
-          .backward_input = make_pass(2.5 * products, 2 * (x + y + 2 * states), parameters, 8),
+          .backward_input = backward,
           .backward_weight = make_pass(2 * tokens * layer.heads, tokens * layer.heads, parameters),
           .parameters = parameters,
           .kept = {.inputs = true, .extra = states}};

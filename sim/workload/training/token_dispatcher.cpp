@@ -15,12 +15,16 @@ TokenDispatcher read_token_dispatcher(yaml::Map& map, Precision precision) {
   if (dispatcher.fp8 && dispatcher.kind == DispatcherKind::allgather) {
     throw InputError(map.where("dispatch_precision"),
                      "casts rows on their way to experts, and 'token_dispatcher' allgather sends tokens to all; "
-                     "allowed: with alltoall or deepep");
+                     "allowed: with alltoall, deepep or hybridep");
+  }
+  if (dispatcher.kind == DispatcherKind::hybridep) {
+    dispatcher.processors = TokenDispatcher::kHybridEpProcessors;
   }
   if (map.has("dispatch_processors")) {
-    if (dispatcher.kind != DispatcherKind::deepep) {
+    if (!dispatcher.sends_once()) {
       throw InputError(map.where("dispatch_processors"),
-                       "says how many multiprocessors DeepEP's kernels take; allowed: with 'token_dispatcher' deepep");
+                       "says how many multiprocessors DeepEP's kernels take; allowed: "
+                       "with 'token_dispatcher' deepep or hybridep");
     }
     dispatcher.processors = map.integer("dispatch_processors", 1, kMostProcessors);
   }

@@ -13,6 +13,7 @@ namespace stagecraft {
 enum class DispatcherKind {
   alltoall, ///< a copy of a token for each expert that it chose
   deepep,   ///< a copy for each node, and from there one for each rank
+  hybridep, ///< the same by other kernels
   allgather ///< all tokens to all ranks, which make the rows of their own experts
 };
 
@@ -25,6 +26,7 @@ inline constexpr std::array kDispatchers = {
                   DispatcherKind::alltoall},
     DispatcherRow{"deepep", "a copy for each node over the network, from there one for each rank (DeepEP)",
                   DispatcherKind::deepep},
+    DispatcherRow{"hybridep", "the same by NVIDIA's kernels for DeepEP, Hybrid-EP", DispatcherKind::hybridep},
     DispatcherRow{"allgather", "all tokens to every rank that has experts of its own, and sums of their results back",
                   DispatcherKind::allgather},
 };
@@ -44,9 +46,14 @@ inline constexpr std::array kDispatchPrecisions = {
 struct TokenDispatcher {
   DispatcherKind kind = DispatcherKind::alltoall;
   bool fp8 = false; ///< numbers have 8 bits on the way to the experts
-  /// Multiprocessors that the kernels of `deepep` take; 20 is the default of DeepEP, and of Megatron-LM for it.
-  int processors = 20;
+  /// Multiprocessors that kernels of `deepep` and `hybridep` take; Megatron-LM's defaults are 20, as DeepEP's, and 16.
+  int processors = kDeepEpProcessors;
   bool operator==(const TokenDispatcher&) const = default;
+
+  static constexpr int kDeepEpProcessors = 20, kHybridEpProcessors = 16;
+
+  /// Whether a token is sent once to each node, by kernels of their own.
+  bool sends_once() const { return kind == DispatcherKind::deepep || kind == DispatcherKind::hybridep; }
 
   /// Bytes of a number on its way to the experts, and back.
   double dispatch_bytes(Precision precision) const { return fp8 ? 1 + 4.0 / 128 : row_of(precision).bytes; }

@@ -47,7 +47,7 @@ DispatchTraffic dispatch_traffic(const Routing& routing, const std::vector<int>&
 
 DispatchTraffics::DispatchTraffics(const Problem& problem, const Stage& stage) : problem_(problem) {
   const TokenDispatcher& dispatcher = problem.training.dispatcher;
-  if (dispatcher.kind != DispatcherKind::deepep || stage.experts.ranks == 1) {
+  if (!dispatcher.sends_once() || stage.experts.ranks == 1) {
     return;
   }
   for (const OperatorId op : stage.operators) {
@@ -60,6 +60,7 @@ DispatchTraffics::DispatchTraffics(const Problem& problem, const Stage& stage) :
       of_token_.dispatched = Bytes{width / parts * dispatcher.dispatch_bytes(problem.training.precision)};
       of_token_.combined = Bytes{width / parts * row_of(problem.training.precision).bytes};
       of_token_.processors = dispatcher.processors;
+      of_token_.kernels = row_of(dispatcher.kind).name;
       return;
     }
   }
@@ -81,6 +82,7 @@ const DispatchTraffic* DispatchTraffics::among(const std::vector<DeviceId>& devi
     known->second.dispatched = of_token_.dispatched;
     known->second.combined = of_token_.combined;
     known->second.processors = of_token_.processors;
+    known->second.kernels = of_token_.kernels;
   }
   return &known->second;
 }

@@ -235,7 +235,9 @@ private:
     const bool named = row_.mentions("DeepEP") || row_.mentions("HybridEP");
     const bool usual =
         framework_.name == "megatron-bridge" && row_.degrees.expert > 1 && container_of(row_) >= kFlexible;
-    if (dispatcher == "deepep" || dispatcher == "hybridep" || (dispatcher.empty() && (named || usual))) {
+    if (dispatcher == "hybridep" || (dispatcher.empty() && (row_.mentions("HybridEP") || (usual && !named)))) {
+      line("  token_dispatcher: hybridep");
+    } else if (dispatcher == "deepep" || (dispatcher.empty() && named)) {
       line("  token_dispatcher: deepep");
     }
     if (dispatcher.empty() && usual && !named) {
