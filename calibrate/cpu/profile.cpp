@@ -121,7 +121,7 @@ std::vector<std::string> stand_ins_of(const ModelGraph& model) {
 
 StandIn stand_in(const Operator& op, const Pass& pass, double samples, Precision precision) {
   const double multiplications = pass.flops.value * samples / 2;
-  if (row_of(op.kind).matrix && multiplications >= 1) {
+  if (multiplies(op.kind) && multiplications >= 1) {
     if (op.kind == KernelKind::recurrent) {
       const int times = std::max(1, pass.kernels);
       const double side = std::sqrt(multiplications / times / samples);

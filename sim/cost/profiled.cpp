@@ -156,7 +156,7 @@ private:
       return 1.0;
     }
     const auto reference_rate = reference_->rate(what.kind, precision);
-    if (!reference_rate || !row_of(what.kind).matrix) {
+    if (!reference_rate || !multiplies(what.kind)) {
       return reference_->memory_bandwidth / type.memory_bandwidth;
     }
     return *reference_rate / *rate;

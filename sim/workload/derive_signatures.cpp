@@ -59,7 +59,7 @@ Signature derive_signature(const ModelGraph& model, OperatorId op) {
 } // namespace
 
 bool has_weights(const Operator& op) {
-  const bool dense = row_of(op.kind).matrix || op.kind == KernelKind::embedding || op.kind == KernelKind::other;
+  const bool dense = multiplies(op.kind) || op.kind == KernelKind::embedding || op.kind == KernelKind::other;
   return dense && (op.parameters > 0 || op.forward.moved_parameters > 0);
 }
 

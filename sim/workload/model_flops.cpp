@@ -19,7 +19,7 @@ Flops model_flops(const ModelGraph& model) {
   Flops sum;
   for (const Operator& op : model.operators) {
     const Flops forward = product_flops(op);
-    const bool is_frozen = op.frozen > 0 && row_of(op.kind).matrix; // gradients of frozen ones are not needed
+    const bool is_frozen = op.frozen > 0 && multiplies(op.kind); // gradients of frozen ones are not needed
     sum += 2 * forward + (is_frozen ? op.backward_weight.flops / op.seen : forward);
   }
   return sum;
@@ -42,7 +42,7 @@ double part_seen(const AttentionMask& mask) {
 } // namespace
 
 Flops product_flops(const Operator& op) {
-  if (!row_of(op.kind).matrix) {
+  if (!multiplies(op.kind)) {
     return {};
   }
   return op.forward.flops / op.seen * (op.mask ? part_seen(*op.mask) : 1);

@@ -86,7 +86,7 @@ TEST_CASE("what a file of dispatches may not say", "[platform][dispatch]") {
     return std::string();
   };
   CHECK(message(kFits, "processors: 10", "processors: 20") ==
-        "fits.yaml:8:7: a second fit of a dispatch among 2 nodes by 20 multiprocessors; allowed: each once");
+        "fits.yaml:8:7: a second fit of a dispatch among 2 nodes by 20 multiprocessors of deepep; allowed: each once");
   CHECK(message(kFits, "op: dispatch", "op: send") == "fits.yaml:6:12: unknown op 'send'; known: dispatch, combine");
   CHECK(message(kFits, "between: 50 GB/s", "between: 0") != "");
 }

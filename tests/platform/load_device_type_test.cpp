@@ -21,7 +21,7 @@ power: {idle: 10 W, busy: 90 W}
 price: 3.6 USD/h
 peak: {fp32: 10 TFLOP/s, fp16: 80 TFLOP/s}
 vector: 4 TFLOP/s
-efficiency: {matmul: 0.5, softmax: 0.25}
+efficiency: {matmul: 0.5}
 rates: {convolution: {fp32: 12 TFLOP/s}, pooling: {fp16: 1 TFLOP/s}, attention: {bf16: 7 TFLOP/s}}
 lacks: [recurrent, embedding]
 )";
@@ -96,8 +96,11 @@ TEST_CASE("a rate is given, or a share of the peak, or the vector rate, or lacki
   CHECK(type.rate(KernelKind::convolution, Precision::fp16)->value == near(80e12)); // efficiency 1 by default
   CHECK(type.rate(KernelKind::attention, Precision::bf16)->value == near(7e12));    // given without a peak
   CHECK(type.rate(KernelKind::elementwise, Precision::bf16)->value == near(4e12));
-  CHECK(type.rate(KernelKind::softmax, Precision::bf16)->value == near(1e12));            // a share of the vector rate
   CHECK(type.rate(KernelKind::state_space, Precision::bf16)->value == near(0.95 * 4e12)); // by default
+  const std::string more =
+      std::string(kType).replace(std::string(kType).find("{matmul: 0.5}"), 13, "{state_space: 0.5}");
+  CHECK(load_device_type(yaml::parse(more, "card.yaml")).rate(KernelKind::state_space, Precision::bf16)->value ==
+        near(0.5 * 4e12));
   CHECK(type.rate(KernelKind::pooling, Precision::fp16)->value == near(1e12));
   CHECK(type.rate(KernelKind::pooling, Precision::fp32)->value == near(4e12));
   CHECK_FALSE(type.rate(KernelKind::recurrent, Precision::fp32));

@@ -36,7 +36,7 @@ inline const Operator& find_operator(const ModelGraph& model, const std::string&
 inline double multiply_adds(const ModelGraph& model) {
   double flops = 0;
   for (const Operator& op : model.operators) {
-    flops += row_of(op.kind).matrix ? op.forward.flops.value : 0;
+    flops += multiplies(op.kind) ? op.forward.flops.value : 0;
   }
   return flops / 2;
 }

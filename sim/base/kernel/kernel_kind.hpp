@@ -88,6 +88,9 @@ constexpr bool mixes_tokens(KernelKind kind) {
 }
 
 constexpr const KernelKindRow& row_of(KernelKind kind) { return kKernelKinds[static_cast<std::size_t>(kind)]; }
+/// Whether its FLOPs are products, which publications count, on whatever units they run.
+constexpr bool multiplies(KernelKind kind) { return row_of(kind).matrix || kind == KernelKind::state_space; }
+
 constexpr const PrecisionRow& row_of(Precision precision) {
   return kNumberFormats[static_cast<std::size_t>(precision)];
 }

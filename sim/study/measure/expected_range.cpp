@@ -20,7 +20,7 @@ bool is_like_measured(const Run& run) {
 Flops least_flops(const ModelGraph& model) {
   Flops sum;
   for (const Operator& op : model.operators) {
-    if (row_of(op.kind).matrix) {
+    if (multiplies(op.kind)) {
       const Flops forward = op.forward.flops / std::max(1.0, op.seen);
       sum += (op.frozen > 0 ? 2.0 : 3.0) * forward;
     }
