@@ -263,22 +263,35 @@ TEST_CASE("shares and the path add up to the iteration, whatever the schedule an
   }
 }
 
+// The first scenario of a study, with every device of its plan.
+struct FirstRun {
+  FirstRun(const std::string& text, int micro_batches)
+      : study(test::study(text + "compare: {strategies: [mesh], schedules: [1f1b]}\n")), memo(study, counts),
+        one(run_scenario(memo, {.strategy = study.strategies.front(),
+                                .schedule = study.schedules.front().row,
+                                .micro_batches = micro_batches})),
+        whole(whole_run(memo.costs, one)) {}
+
+  Explanation explained(const TaskGraph* folded = nullptr) const {
+    return explain({whole.graph, whole.timeline, study.platform, study.engine->replay, folded});
+  }
+
+  Study study;
+  ScheduleCounts counts;
+  StudyMemo memo;
+  Prepared one;
+  WholeRun whole;
+};
+
 // Sixteen nodes of eight: what is folded is replayed in place of 128 devices, and helps as much.
 TEST_CASE("faster parts of many are replayed on what is folded, with the same times", "[explain][folding]") {
-  const Study study = test::study("model: gpt2\nplatform: 16 x dgx-h100\n"
-                                  "training: {global_batch: 128, micro_batches: 2, precision: bf16, "
-                                  "parallel: {pipeline: 2, tensor: 2, sequence: true}}\n"
-                                  "compare: {strategies: [mesh], schedules: [1f1b]}\n");
-  ScheduleCounts counts;
-  StudyMemo memo(study, counts);
-  const Prepared one = run_scenario(
-      memo, {.strategy = study.strategies.front(), .schedule = study.schedules.front().row, .micro_batches = 2});
-  REQUIRE(one.run.feasible);
-  const WholeRun whole = whole_run(memo.costs, one);
-  const TaskGraph* folded = folded_of(one, whole);
+  const FirstRun run("model: gpt2\nplatform: 16 x dgx-h100\n"
+                     "training: {global_batch: 128, micro_batches: 2, precision: bf16, "
+                     "parallel: {pipeline: 2, tensor: 2, sequence: true}}\n",
+                     2);
+  const TaskGraph* folded = folded_of(run.one, run.whole);
   REQUIRE(folded != nullptr);
-  const Explanation exact = explain({whole.graph, whole.timeline, study.platform, study.engine->replay});
-  const Explanation quick = explain({whole.graph, whole.timeline, study.platform, study.engine->replay, folded});
+  const Explanation exact = run.explained(), quick = run.explained(folded);
   CHECK(quick.iteration.value == exact.iteration.value);
   CHECK(quick.sensitivities.size() < exact.sensitivities.size());
   for (const Sensitivity& part : quick.sensitivities) {
@@ -289,17 +302,10 @@ TEST_CASE("faster parts of many are replayed on what is folded, with the same ti
 
 // 56 flows of a dispatch wait for all 56 of the one before: whoever walks each way between them walks 56^k.
 TEST_CASE("a mixture's exchanges are each followed once, and named by their axis", "[explain][communication]") {
-  const Study study = test::study("model: gpt-oss-20b\nplatform: 2 x dgx-h100\n"
-                                  "training: {global_batch: 16, micro_batch_size: 1, precision: bf16, "
-                                  "parallel: {expert: 8}}\n"
-                                  "compare: {strategies: [mesh], schedules: [1f1b]}\n");
-  ScheduleCounts counts;
-  StudyMemo memo(study, counts);
-  const Prepared one = run_scenario(
-      memo, {.strategy = study.strategies.front(), .schedule = study.schedules.front().row, .micro_batches = 1});
-  REQUIRE(one.run.feasible);
-  const WholeRun whole = whole_run(memo.costs, one);
-  const Explanation explanation = explain({whole.graph, whole.timeline, study.platform, study.engine->replay});
+  const FirstRun run("model: gpt-oss-20b\nplatform: 2 x dgx-h100\n"
+                     "training: {global_batch: 16, micro_batch_size: 1, precision: bf16, parallel: {expert: 8}}\n",
+                     1);
+  const Explanation explanation = run.explained();
   const auto expert = std::find_if(explanation.communication.begin(), explanation.communication.end(),
                                    [](const Communication& axis) { return axis.axis == "expert"; });
   REQUIRE(expert != explanation.communication.end());
@@ -310,6 +316,19 @@ TEST_CASE("a mixture's exchanges are each followed once, and named by their axis
                        [&](const PathShare& share) { return share.what == what; });
   };
   CHECK(has("expert-parallel exchange, stage 0"));
+}
+
+// Few devices are looked at one by one, unless a replay of all of them takes more than 200,000 tasks.
+TEST_CASE("what a long run needs is asked of what is folded", "[explain][folding]") {
+  const FirstRun run("model: gpt2\nplatform: 1 x dgx-h100\n"
+                     "training: {global_batch: 8, micro_batches: 1, precision: bf16, parallel: {}}\n",
+                     1);
+  REQUIRE(run.one.run.devices.size() == 8);
+  WholeRun whole;
+  whole.timeline.start.resize(200'000);
+  CHECK(folded_of(run.one, whole) == nullptr);
+  whole.timeline.start.push_back(0);
+  CHECK(folded_of(run.one, whole) == &*run.one.graph);
 }
 
 // One source for both: what the verdict of a comparison says of its winner is the first of explain's list.
