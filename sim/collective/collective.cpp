@@ -57,30 +57,25 @@ Traffic traffic_of(const Collective& collective) {
   return {};
 }
 
-Seconds seconds_of(const Collective& collective) {
-  const Group& group = collective.group;
-  if (group.ways != nullptr) {
-    return seconds_of(group.ways->flows(collective.kind, collective.bytes), collective.bytes);
-  }
-  return latency_of(collective) + Seconds{traffic_of(collective).bytes.value * group.slowest.seconds_per_byte};
-}
-
-Seconds latency_of(const Collective& collective) {
+CollectiveCost cost_of(const Collective& collective) {
   const Group& group = collective.group;
   if (group.ways == nullptr) {
-    return group.slowest.latency * traffic_of(collective).steps;
+    const Traffic traffic = traffic_of(collective);
+    const Seconds latency = group.slowest.latency * traffic.steps;
+    return {latency + Seconds{traffic.bytes.value * group.slowest.seconds_per_byte}, latency};
   }
-  return latency_of(group.ways->flows(collective.kind, collective.bytes), collective.bytes);
+  const Flows& flows = group.ways->flows(collective.kind, collective.bytes);
+  CollectiveCost cost{seconds_of(flows, collective.bytes), latency_of(flows, collective.bytes)};
+  for (const CoupledFlow& flow : flows) {
+    cost.processors = std::max(cost.processors, flow.processors);
+  }
+  return cost;
 }
 
-int processors_of(const Collective& collective) {
-  int most = 0;
-  if (collective.group.ways != nullptr) {
-    for (const CoupledFlow& flow : collective.group.ways->flows(collective.kind, collective.bytes)) {
-      most = std::max(most, flow.processors);
-    }
-  }
-  return most;
+Seconds seconds_of(const Collective& collective) {
+  const Group& group = collective.group;
+  return group.ways != nullptr ? seconds_of(group.ways->flows(collective.kind, collective.bytes), collective.bytes)
+                               : cost_of(collective).seconds;
 }
 
 } // namespace stagecraft

@@ -76,10 +76,12 @@ Traffic traffic_of(const Collective& collective);
 /// their fastest way.
 Seconds seconds_of(const Collective& collective);
 
-/// The part of it that is latency.
-Seconds latency_of(const Collective& collective);
-
-/// The most multiprocessors that its kernels take on a rank at once; 0: not known.
-int processors_of(const Collective& collective);
+/// The same, the part of it that is latency, and the most multiprocessors that its kernels take on a rank at once, 0
+/// where that is not known.
+struct CollectiveCost {
+  Seconds seconds, latency;
+  int processors = 0;
+};
+CollectiveCost cost_of(const Collective& collective);
 
 } // namespace stagecraft

@@ -17,7 +17,8 @@ GroupWays::GroupWays(const std::vector<DeviceId>& devices, Router& router, std::
                                        : ways_of(kind, ranks, router, wanted);
     for (const Way& way : ways_[number]) {
       for (const CoupledFlow& flow : way.flows) {
-        figures_.insert(figures_.end(), {flow.leg.latency.value, flow.leg.bandwidth.value, flow.share});
+        figures_.insert(figures_.end(), {flow.leg.latency.value, flow.leg.bandwidth.value, flow.share,
+                                         static_cast<double>(flow.processors)});
         for (const LineSegment& line : flow.measured ? flow.measured->lines : std::vector<LineSegment>{}) {
           figures_.insert(figures_.end(), {line.start.value, line.seconds_per_byte});
         }

@@ -21,7 +21,8 @@ public:
   /// The flows of the fastest way for this buffer of each rank.
   const Flows& flows(CollectiveKind kind, Bytes buffer) const;
 
-  /// Latencies and bandwidths of all flows, in a fixed order: groups with the same figures take the same times.
+  /// Latencies, bandwidths and multiprocessors of all flows, in a fixed order: groups with the same figures take the
+  /// same times, and as much of their devices.
   const std::vector<double>& figures() const { return figures_; }
 
 private:

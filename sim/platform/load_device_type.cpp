@@ -61,8 +61,7 @@ Rates nominal_rates(const Peaks& peaks, FlopsPerSecond vector, const yaml::Node*
   Rates rates;
   for (const KernelKindRow& row : kKernelKinds) {
     auto& by_precision = rates[static_cast<size_t>(row.kind)];
-    const bool has_share = row.matrix || row.share != 1;
-    const double share = has_share ? shares.number(row.name, yaml::kFraction, row.share) : 1;
+    const double share = multiplies(row.kind) ? shares.number(row.name, yaml::kFraction, row.share) : 1;
     if (!row.matrix) {
       by_precision.fill(vector * share);
       continue;

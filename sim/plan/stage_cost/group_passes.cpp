@@ -54,13 +54,13 @@ public:
       pass_.computations.push_back({Seconds{0}, needs_});
     }
     const Collective collective = collective_on(whole.kind, groups_.along(whole.axis), whole.bytes * share_);
-    const Seconds seconds = seconds_of(collective);
+    const CollectiveCost cost = cost_of(collective);
     const bool counted = whole.when == Exchange::When::round && whole.axis == Axis::tensor; // see beside()
-    pass_.exchanges.push_back({whole.kind, collective.bytes, seconds, pass_.computations.size() - 1, whole.axis,
-                               counted, processors_of(collective)});
-    ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + seconds);
-    exchanging_ += {seconds, latency_of(collective)};
-    pass_.of_axes[AxisGroups::place_of(whole.axis)] += seconds;
+    pass_.exchanges.push_back({whole.kind, collective.bytes, cost.seconds, pass_.computations.size() - 1, whole.axis,
+                               counted, cost.processors});
+    ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + cost.seconds);
+    exchanging_ += {cost.seconds, cost.latency};
+    pass_.of_axes[AxisGroups::place_of(whole.axis)] += cost.seconds;
     is_open_ = false;
   }
 

@@ -80,6 +80,7 @@ std::optional<DispatchLine> find_dispatch(const KernelFits& fits, std::string_vi
   const auto fits_there = [&](const DispatchFit& fit) { return fit.op == op && (fit.nodes > 1) == (nodes > 1); };
   const bool any = std::any_of(fits.dispatches.begin(), fits.dispatches.end(),
                                [&](const DispatchFit& fit) { return fits_there(fit) && fit.kernels == kernels; });
+  // Those of the kernels, or all others where there are none.
   const auto counts = [&](const DispatchFit& fit) { return fits_there(fit) && (fit.kernels == kernels) == any; };
   std::vector<std::pair<double, DispatchLine>> of_nodes; // ln(nodes)
   for (const DispatchFit& fit : fits.dispatches) {

@@ -148,13 +148,16 @@ std::vector<Sensitivity> sensitivities_of_winner(StudyCosts& costs, const Compar
   // folding knows none; parts of many have all that is alike.
   constexpr std::size_t kMostWhole = 1024;
   const Prepared& winner = result.prepared[result.of_run.front()];
-  bool folded = !best.classes.empty() && best.devices.size() > kMostWhole;
-  WholeRun whole = folded ? WholeRun{} : whole_run(costs, winner);
-  folded = folded || (!best.classes.empty() && is_long(whole));
+  const bool is_folded = !best.classes.empty();
+  std::optional<WholeRun> whole;
+  if (!is_folded || best.devices.size() <= kMostWhole) {
+    whole = whole_run(costs, winner);
+  }
+  const bool folded = !whole || (is_folded && is_long(*whole));
   const auto replayed = [&](const Rig& one) {
     return period_of(study, one.graph, one.platform, iterations_of(study, one.graph));
   };
-  const Rig rig{folded ? *winner.graph : std::move(whole.graph), study.platform};
+  const Rig rig{folded ? *winner.graph : std::move(whole->graph), study.platform};
   const std::vector<Part> parts = parts_of(rig.graph, rig.platform, folded ? 0 : kSingle);
   return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
 }

@@ -78,11 +78,10 @@ const DispatchTraffic* DispatchTraffics::among(const std::vector<DeviceId>& devi
   }
   const auto [known, is_new] = known_.try_emplace(node_of);
   if (is_new) {
-    known->second = dispatch_traffic(*routing_, node_of);
-    known->second.dispatched = of_token_.dispatched;
-    known->second.combined = of_token_.combined;
-    known->second.processors = of_token_.processors;
-    known->second.kernels = of_token_.kernels;
+    const DispatchTraffic copies = dispatch_traffic(*routing_, node_of);
+    known->second = of_token_;
+    known->second.between = copies.between;
+    known->second.inside = copies.inside;
   }
   return &known->second;
 }

@@ -228,20 +228,29 @@ private:
     }
   }
 
+  // What flags say of how tokens reach experts, else the row's words, else the recipes of its release; "" if none do.
+  std::string token_dispatcher() {
+    if (std::string dispatcher = row_.flag("dispatcher"); !dispatcher.empty()) {
+      return dispatcher;
+    }
+    if (row_.mentions("HybridEP")) {
+      return "hybridep";
+    }
+    if (row_.mentions("DeepEP")) {
+      return "deepep";
+    }
+    if (framework_.name != "megatron-bridge" || row_.degrees.expert <= 1 || container_of(row_) < kFlexible) {
+      return "";
+    }
+    assume("tokens go to experts by HybridEP, as in the performance recipes of that release");
+    return "hybridep";
+  }
+
   // How tokens reach experts, what is left to hosts, graphs of kernels, which the host launches at once, and whether
   // replicas reduce gradients beside the last backward.
   std::string write_flags() {
-    const std::string dispatcher = row_.flag("dispatcher");
-    const bool named = row_.mentions("DeepEP") || row_.mentions("HybridEP");
-    const bool usual =
-        framework_.name == "megatron-bridge" && row_.degrees.expert > 1 && container_of(row_) >= kFlexible;
-    if (dispatcher == "hybridep" || (dispatcher.empty() && (row_.mentions("HybridEP") || (usual && !named)))) {
-      line("  token_dispatcher: hybridep");
-    } else if (dispatcher == "deepep" || (dispatcher.empty() && named)) {
-      line("  token_dispatcher: deepep");
-    }
-    if (dispatcher.empty() && usual && !named) {
-      assume("tokens go to experts by HybridEP, as in the performance recipes of that release");
+    if (const std::string dispatcher = token_dispatcher(); dispatcher == "hybridep" || dispatcher == "deepep") {
+      line("  token_dispatcher: " + dispatcher);
     }
     write_captured();
     if (row_.flag("overlap_grad_reduce") == "false") {
