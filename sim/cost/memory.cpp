@@ -4,13 +4,13 @@
 namespace stagecraft {
 
 namespace {
-constexpr double kFullBytes = 4; // bytes; optimiser states and master weights are fp32
+constexpr double kFullBytes = 4; // bytes; master weights are fp32
 }
 
 ParameterBytes parameter_bytes(const Training& training) {
   const double stored = row_of(training.precision).bytes;
-  const double master = stored < kFullBytes ? kFullBytes : 0;
-  const double states = master + kFullBytes * training.optimizer->states;
+  const double master = stored < kFullBytes ? kFullBytes - (training.master_remainders ? stored : 0) : 0;
+  const double states = master + row_of(training.state_precision).bytes * training.optimizer->states;
   const double gradient = row_of(training.gradient_precision.value_or(training.precision)).bytes;
   return {stored, gradient, states / training.sharding.replicas};
 }

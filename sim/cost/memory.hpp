@@ -11,9 +11,9 @@
 namespace stagecraft {
 
 /// Bytes per parameter. fp32: weight 4, gradient 4, optimiser 4 per state. fp16/bf16: weight 2, gradient 2 (4 where
-/// they are accumulated in single precision), optimiser
-/// 4 (master weight) + 4 per state. Of the optimiser's, a replica has its part where replicas share them; of a weight
-/// and a gradient these are all bytes.
+/// they are accumulated in single precision), optimiser 4 (master weight; 2 of `master_remainders`) + 4 per state, or
+/// what `state_precision` takes. Of the optimiser's, a replica has its part where replicas share them; of a weight and
+/// a gradient these are all bytes.
 struct ParameterBytes {
   double weight = 0, gradient = 0, optimizer = 0;
 };

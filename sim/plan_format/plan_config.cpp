@@ -141,6 +141,8 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
   lost.compare("precision", row_of(meant.precision).name, row_of(read.precision).name);
   lost.compare("gradient_precision", gradients_of(meant), gradients_of(read));
   lost.compare("optimizer", meant.optimizer->name, read.optimizer->name);
+  lost.compare("state_precision", row_of(meant.state_precision).name, row_of(read.state_precision).name);
+  lost.compare("master_remainders", meant.master_remainders, read.master_remainders);
   lost.compare("clip_gradients", meant.clip_gradients, read.clip_gradients);
   lost.compare("fp8", meant.fp8->name, read.fp8->name);
   lost.compare("fp8_weights", meant.fp8_weights, read.fp8_weights);

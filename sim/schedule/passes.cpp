@@ -72,10 +72,14 @@ double change_of(const Schedule& schedule, TaskKind kind, double kept) {
 }
 
 // Calls visit(stage, change) for each action that may change the number of micro-batches held, in order of time, until
-// it returns false. Actions that start together all take memory before any of them releases some.
+// it returns false. Actions that start together all take memory before any of them releases some; but where they pair
+// by layers, each layer's backward gives back what the forward's takes, so that the backward counts first.
 template <class Visit>
-void for_each_change(std::span<const Action> order, const std::array<double, kTaskLetters.size()>& change_of_kind,
-                     const Visit& visit) {
+void for_each_change(const Schedule& schedule, std::span<const Action> order,
+                     const std::array<double, kTaskLetters.size()>& change_of_kind, const Visit& visit) {
+  const std::array kinds = schedule.pairs_by_layers
+                               ? std::array{TaskKind::backward, TaskKind::weight, TaskKind::forward}
+                               : std::array{TaskKind::forward, TaskKind::backward, TaskKind::weight};
   for (std::size_t begin = 0; begin < order.size();) {
     const std::size_t end = end_of_item(order, begin);
     if (end == begin + 1) {
@@ -83,7 +87,7 @@ void for_each_change(std::span<const Action> order, const std::array<double, kTa
         return;
       }
     } else {
-      for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
+      for (const TaskKind kind : kinds) {
         for (std::size_t at = begin; at < end; ++at) {
           if (order[at].kind == kind && !visit(order[at].stage, change_of_kind[static_cast<std::size_t>(kind)])) {
             return;
@@ -116,7 +120,7 @@ public:
     }
     double most = now;
     std::size_t changes = 0, most_at = 0;
-    for_each_change(order, change_of_kind, [&](std::int32_t, double change) {
+    for_each_change(schedule, order, change_of_kind, [&](std::int32_t, double change) {
       ++changes;
       now += change;
       if (now > most) {
@@ -125,7 +129,7 @@ public:
       }
       return true;
     });
-    for_each_change(order, change_of_kind, [&](std::int32_t stage, double change) {
+    for_each_change(schedule, order, change_of_kind, [&](std::int32_t stage, double change) {
       if (most_at == 0) {
         return false;
       }
@@ -180,6 +184,17 @@ std::vector<int> most_held(const Schedule& schedule) {
     most.push_back(static_cast<int>(std::lround(held.count(schedule, order, 1))));
   }
   return most;
+}
+
+std::vector<Action> backwards_first(std::vector<Action> order) {
+  for (std::size_t at = 1; at < order.size(); ++at) {
+    Action &first = order[at - 1], &second = order[at];
+    if (second.fused && first.kind == TaskKind::forward && second.kind == TaskKind::backward) {
+      std::swap(first, second);
+      std::swap(first.fused, second.fused);
+    }
+  }
+  return order;
 }
 
 Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stages, const RecomputeRule& rule) {

@@ -145,6 +145,10 @@ std::vector<double> in_flight(const Schedule& schedule, double kept = 1);
 /// backward is split.
 std::vector<int> most_held(const Schedule& schedule);
 
+/// The order with the backward of each fused pair before its forward: where they pair by layers, each layer's backward
+/// gives back what the forward's takes.
+std::vector<Action> backwards_first(std::vector<Action> order);
+
 /// One iteration alone: what the ranks do from an empty pipeline until it is empty again. A schedule whose iterations
 /// do not overlap comes back unchanged.
 Schedule from_empty(const Schedule& schedule);

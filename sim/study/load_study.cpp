@@ -23,6 +23,7 @@
 #include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/fp8_products.hpp"
+#include "sim/workload/training/latent_product.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
@@ -519,7 +520,7 @@ void check_operator_types(const Study& study, yaml::Map& map) {
       continue;
     }
     for (const yaml::Node::Entry& given : types->entries) {
-      if (!known.contains(given.key)) {
+      if (!known.contains(given.key) && (key != "launches" || given.key != kLatentProduct)) {
         throw InputError(given.value.where, unknown_name("type of operators in '" + key + ".types'", given.key,
                                                          {known.begin(), known.end()}));
       }

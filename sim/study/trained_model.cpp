@@ -9,15 +9,27 @@
 #include "sim/workload/fused_norms.hpp"
 #include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/fp8_products.hpp"
+#include "sim/workload/training/latent_product.hpp"
 
 namespace stagecraft {
 
 namespace {
 
 void name_host_kernels(ModelGraph& model, const std::map<std::string, HostKernels>& types) {
-  for (Operator& op : model.operators) {
+  const auto latent = types.find(std::string(kLatentProduct));
+  for (OperatorId id = 0; id < model.size(); ++id) {
+    Operator& op = model.operators[id];
     if (const auto own = types.find(op.type); own != types.end()) {
       op.host_kernels = own->second;
+    }
+    if (latent != types.end() && op.type == "latent_attention") {
+      const std::vector<OperatorId>& before = model.predecessors[id];
+      const auto product = std::find_if(before.rbegin(), before.rend(), [&](OperatorId maker) {
+        return model.operators[maker].kind == KernelKind::matmul;
+      });
+      if (product != before.rend()) {
+        model.operators[*product].host_kernels = latent->second;
+      }
     }
   }
 }

@@ -67,6 +67,36 @@ TEST_CASE("every example says a training whose degrees multiply to the devices",
   }
 }
 
+// True stands for an argument alone, false for none, and a list for
+// words. Messages name the place in the document.
+TEST_CASE("Megatron-LM's recipes have its arguments in YAML", "[config]") {
+  const std::string recipe = "ENV_VARS: {NCCL_DEBUG: WARN}\nARGS:\n  tensor_model_parallel_size: 2\n"
+                             "  micro_batch_size: 1\n  global_batch_size: 16\n  sequence_parallel: true\n"
+                             "  use_distributed_optimizer: false\n  recompute_granularity: selective\n"
+                             "  recompute_modules: [core_attn, mlp]\n  pipeline_model_parallel_layout: 'Et*6|t*6L'\n"
+                             "  pipeline_model_parallel_size: 2\n  load: ${LOAD_PATH}\n";
+  CHECK(read_format({recipe, "a.yaml"}) == "megatron");
+  const ImportedTraining read = read_text(recipe, "a.yaml");
+  CHECK(value(read, "parallel.tensor") == "2");
+  CHECK(value(read, "parallel.pipeline") == "2");
+  CHECK(value(read, "parallel.sequence") == "true");
+  CHECK(value(read, "parallel.zero") == "0");
+  CHECK(value(read, "recompute.modules") == R"(["core_attn", "mlp"])");
+  CHECK(read.framework == "megatron-lm-2025");
+  CHECK(read.unheeded.empty());
+  CHECK_THAT(refusal(recipe + "  context_parallel_size: 3\n", "a.yaml"), Catch::StartsWith("a.yaml:13:"));
+  // As functional tests have them.
+  const ImportedTraining test = read_text("MODEL_ARGS:\n  --tensor-model-parallel-size: 4\n  --micro-batch-size: 1\n"
+                                          "  --global-batch-size: 8\n  --recompute-modules: \"[mlp moe_act]\"\n"
+                                          "  --recompute-granularity: selective\n",
+                                          "b.yaml");
+  CHECK(value(test, "parallel.tensor") == "4");
+  CHECK(value(test, "recompute.modules") == R"(["mlp"])");
+  CHECK_THAT(refusal("ARGS: [micro_batch_size]\n", "c.yaml"),
+             Catch::StartsWith("c.yaml:1:7: ") && Catch::Contains("no mapping"));
+  CHECK_THAT(refusal("ARGS: {micro_batch_size: {a: 1}}\n", "d.yaml"), Catch::StartsWith("d.yaml:1:"));
+}
+
 // By hand: two tensor x two pipeline ranks leave two replicas of one sample, sixteen micro-batches; three layers a
 // stage.
 TEST_CASE("a row of NeMo is chosen by its cells", "[config]") {

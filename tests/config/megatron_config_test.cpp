@@ -299,12 +299,47 @@ TEST_CASE("tokens go to experts beside another micro-batch's passes, with virtua
   CHECK(schedule(overlap + " --pipeline-model-parallel-size 2") == "combined-1f1b");
 }
 
+TEST_CASE("latent queries and keys are turned by one kernel each among experimental functions", "[config]") {
+  const ModelGraph deepseek = load_model(source_dir() / "workloads/deepseek-v3.yaml");
+  const auto launches = [&](const std::string& flags) {
+    return value(read_config({kBatch + flags, "a.sh"}, "", {deepseek, 8}), "launches.types.latent_product.forward");
+  };
+  CHECK(launches("--bf16").empty()); // as the recipe has it
+  CHECK(launches("--enable-experimental") == "29");
+  CHECK(launches("--enable-experimental --no-rope-fusion").empty());
+  const ImportedTraining other = read_text(kBatch + "--enable-experimental --no-rope-fusion", "a.sh");
+  CHECK(value(other, "launches.types.latent_product.forward").empty());
+  CHECK(other.unheeded == std::vector<std::string>{"--no-rope-fusion"});
+}
+
+// Master weights are what weights in bf16 lack, unless products in 8 bits have scales of today.
+TEST_CASE("the optimiser that is aware of precisions has states and master weights of fewer bits", "[config]") {
+  const auto read = [](const std::string& arguments) { return read_text(kBatch + arguments, "a.sh"); };
+  const std::string aware = "--bf16 --use-precision-aware-optimizer ", half = "--exp-avg-dtype bf16 ";
+  const ImportedTraining both = read(aware + half + "--exp-avg-sq-dtype bf16");
+  CHECK(value(both, "state_precision") == "bf16");
+  CHECK(value(both, "master_remainders") == "true");
+  CHECK(both.unheeded.empty());
+  CHECK(value(read(aware + "--exp-avg-dtype torch.uint8 --exp-avg-sq-dtype fp8"), "state_precision") == "fp8");
+  CHECK(value(read(aware + "--fp8-format e4m3"), "master_remainders") == "true"); // delayed
+  CHECK(value(read(aware + "--fp8-format e4m3 --fp8-recipe mxfp8"), "master_remainders").empty());
+  CHECK(value(read(aware + "--main-params-dtype fp16"), "master_remainders").empty());
+  const ImportedTraining one = read(aware + half);
+  CHECK(value(one, "state_precision") == "fp32"); // the wider of the two
+  CHECK(one.unheeded == std::vector<std::string>{"--exp-avg-dtype bf16 (both states count alike)"});
+  const ImportedTraining without = read(half);
+  CHECK(value(without, "state_precision").empty());
+  CHECK(without.unheeded == std::vector<std::string>{"--exp-avg-dtype bf16 (without --use-precision-aware-optimizer)"});
+  CHECK_THAT(error_of([&] { read(aware + "--exp-avg-dtype bf61"); }),
+             Catch::Contains("format of optimizer states 'bf61'") && Catch::Contains("did you mean 'bf16'"));
+}
+
 // A value that is modelled is no line, and a part of the optimiser that the host steps is offload.
 TEST_CASE("what changes a time or a size and is not modelled is a line each", "[config]") {
   const auto read = [](const std::string& arguments) { return read_text(kBatch + arguments, "a.sh"); };
   CHECK(read("--attention-backend flash --transformer-impl transformer_engine --exp-avg-dtype fp32").unheeded.empty());
-  CHECK(read("--attention-backend unfused --transformer-impl local --exp-avg-dtype bf16").unheeded ==
-        std::vector<std::string>{"--attention-backend unfused", "--transformer-impl local", "--exp-avg-dtype bf16"});
+  CHECK(read("--attention-backend unfused --transformer-impl local").unheeded ==
+        std::vector<std::string>{"--attention-backend unfused", "--transformer-impl local"});
   for (const std::string flag : {"--moe-shared-expert-overlap", "--first-last-layers-bf16", "--nccl-ub", "--use-sharp",
                                  "--overlap-dispatch-backward-with-experts-wgrad"}) {
     CHECK(read(flag).unheeded == std::vector<std::string>{flag});

@@ -162,6 +162,12 @@ TEST_CASE("what a configuration does not carry is named", "[config]") {
   CHECK(lost("torchtitan", base + "optimizer: adam, pipelined_exchange: true, gradient_precision: fp32, "
                                   "parallel: {zero: 3, tensor: 2, sequence: true, tensor_rule: torchtitan}}")
             .empty());
+  const std::string states =
+      "optimizer: adam, state_precision: bf16, gradient_precision: fp32, gradient_bucket: none, ";
+  CHECK(lost("megatron-bridge", base + states + "master_remainders: true, parallel: {zero: 1, gather: before-use}}")
+            .empty());
+  CHECK(lost("megatron-bridge", base + states + "parallel: {zero: 1, gather: before-use}}") ==
+        std::vector<std::string>{"master_remainders false (read back: true)"});
   CHECK(lost("nemo", base + "optimizer: adam, recompute: {modules: [core_attn, mlp]}, gradient_precision: fp32, "
                             "gradient_bucket: none, parallel: {zero: 1}}") ==
         std::vector<std::string>{"gradient_precision fp32 (read back: bf16)",

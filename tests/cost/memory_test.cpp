@@ -52,6 +52,22 @@ TEST_CASE("memory of a stage part by part", "[cost][memory]") {
   CHECK(memory.fixed(1).value == 16000 + 100);
 }
 
+// Beside weights and gradients: master weights of 4 bytes, or of the 2 that bf16 lacks, and two states of 4, 2 or 1.
+TEST_CASE("states and master weights may take less", "[cost][memory]") {
+  Training training = training_of("adam", Precision::bf16);
+  const auto optimizer = [&](Precision states, bool remainders) {
+    training.state_precision = states;
+    training.master_remainders = remainders;
+    return parameter_bytes(training).optimizer;
+  };
+  CHECK(optimizer(Precision::fp32, false) == 4 + 2 * 4);
+  CHECK(optimizer(Precision::bf16, false) == 4 + 2 * 2);
+  CHECK(optimizer(Precision::fp8, false) == 4 + 2 * 1);
+  CHECK(optimizer(Precision::bf16, true) == 2 + 2 * 2);
+  training.precision = Precision::fp32; // weights are their own master
+  CHECK(optimizer(Precision::bf16, false) == 2 * 2);
+}
+
 // FSDP: a part of the weights in fp32, of Adam's two states and of the gradients, 16 bytes in all; a copy of the part
 // in 16 bits makes it 18.
 TEST_CASE("weights that are cast as they are gathered have no copy", "[cost][memory]") {

@@ -25,11 +25,15 @@ struct Launched : World {
     return toy;
   }
 
-  std::vector<double> forward(std::vector<OperatorExchanges> exchanges = {}) const {
+  // The second operator's result is exchanged so long, by so many exchanges.
+  std::vector<double> forward(double exchanged = 0, int begun = 0) const {
     const std::vector<OperatorId> all = {0, 1, 2};
     const std::vector<Seconds> alone = {Seconds{1}, Seconds{1}, Seconds{2}};
+    const std::vector<Seconds> exchanging = {Seconds{0}, Seconds{exchanged}, Seconds{0}};
+    const std::vector<BegunExchanges> exchanges = {{}, {begun, 0}, {}};
     std::vector<double> taken;
-    for (const Seconds seconds : forward_beside_host(problem, all, {}, alone, exchanges)) {
+    for (const Seconds seconds :
+         forward_beside_host(launches_of_each(problem, all, {}, exchanges, 1), alone, exchanging)) {
       taken.push_back(seconds.value);
     }
     return taken;
@@ -45,10 +49,10 @@ TEST_CASE("a host that runs ahead stretches a forward as a whole", "[plan][host]
 // stretched to the other 5; an exchange of 5 s leaves nothing to wait for. Each that is begun takes 2 s to launch.
 TEST_CASE("a host launches while a group exchanges data", "[plan][host]") {
   const Launched world;
-  CHECK(world.forward({{}, {Seconds{1}}, {}}) == std::vector<double>{1.25, 1.25, 2.5});
-  CHECK(world.forward({{}, {Seconds{5}}, {}}) == std::vector<double>{1, 1, 2});
-  CHECK(world.forward({{}, {Seconds{1}, 1}, {}}) == std::vector<double>{1.75, 1.75, 3.5}); // 6 + 2 - 1
-  CHECK(longer_beside_host(Seconds{6}, Seconds{0}, Seconds{1}) == 1);                      // nothing to stretch
+  CHECK(world.forward(1) == std::vector<double>{1.25, 1.25, 2.5});
+  CHECK(world.forward(5) == std::vector<double>{1, 1, 2});
+  CHECK(world.forward(1, 1) == std::vector<double>{1.75, 1.75, 3.5}); // 6 + 2 - 1
+  CHECK(longer_beside_host(Seconds{6}, Seconds{0}, Seconds{1}) == 1); // nothing to stretch
 }
 
 // Half as fast, it takes 12 s to launch, and each tensor's step twice as long.
@@ -56,7 +60,7 @@ TEST_CASE("a slow host launches late", "[plan][host]") {
   Launched world;
   const std::vector<OperatorId> all = {0, 1, 2};
   const std::vector<Seconds> alone = {Seconds{1}, Seconds{1}, Seconds{2}};
-  const std::vector<Seconds> taken = forward_beside_host(world.problem, all, {}, alone, {}, 0.5);
+  const std::vector<Seconds> taken = forward_beside_host(launches_of_each(world.problem, all, {}, {}, 0.5), alone);
   CHECK(std::accumulate(taken.begin(), taken.end(), Seconds{0}).value == 12);
   CHECK(launches_of(world.problem, all, {}, 0.5).backward().value ==
         2 * launches_of(world.problem, all).backward().value);
@@ -67,15 +71,21 @@ TEST_CASE("a slow host launches late", "[plan][host]") {
   CHECK(slowest_host(platform, std::vector<DeviceId>{0}) == 0.5);
 }
 
-// The second operator is what the host waits for. It launches the first until 2, which runs until 3, and the second
-// until 4, which runs until 5; only then the third, from 5 to 7, which runs until 9.
+// The second operator is what the host waits for. It launches the first until 2, which runs until 3; only then the
+// second, until 5, which runs until 6; and the third until 7, which runs until 9.
 TEST_CASE("a host that waits for counts launches what follows late", "[plan][host]") {
   Launched world;
   world.model.operators[1].counted_by_host = true;
-  CHECK(world.forward() == std::vector<double>{3, 2, 4});
-  // While the second's result is exchanged, from 5 on, the host launches on.
-  CHECK(world.forward({{}, {Seconds{1}}, {}}) == std::vector<double>{3, 2, 3});
-  CHECK(world.forward({{}, {Seconds{5}}, {}}) == std::vector<double>{3, 2, 2});
+  CHECK(world.forward() == std::vector<double>{3, 3, 3});
+  // While the second's result is exchanged, from 6 on, the host launches on.
+  CHECK(world.forward(1) == std::vector<double>{3, 3, 2});
+  CHECK(world.forward(5) == std::vector<double>{3, 3, 2});
+  CHECK(world.forward(5, 1) == std::vector<double>{3, 5, 2}); // the exchange is launched behind the wait, too
+  // Of five kernels two count, which it launches until 6; the others from there until 12.
+  world.model.operators[1].host_kernels = HostKernels{.forward = 5, .backward = 0, .counting = 2};
+  CHECK(world.forward() == std::vector<double>{3, 10, 3});
+  world.model.operators[1].counting_captured = true; // and from 3 until 9
+  CHECK(world.forward() == std::vector<double>{3, 7, 3});
 }
 
 TEST_CASE("captured kernels cost the host nothing", "[plan][host]") {
@@ -83,7 +93,7 @@ TEST_CASE("captured kernels cost the host nothing", "[plan][host]") {
   world.model.operators[0].captured = true;
   CHECK(world.forward() == std::vector<double>{1, 1, 2}); // 4 s of launches, 4 s of kernels
   world.model.operators[1].counted_by_host = true;
-  CHECK(world.forward() == std::vector<double>{1, 2, 4}); // until 1, 2 + 1, 3 + 2 + 2
+  CHECK(world.forward() == std::vector<double>{1, 3, 3}); // until 1, 1 + 2 + 1, 3 + 2 + 2
   for (Operator& op : world.model.operators) {
     op.captured = true;
   }

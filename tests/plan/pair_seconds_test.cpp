@@ -54,6 +54,33 @@ TEST_CASE("a pass whose fellow has nothing to compute takes what it takes alone"
   CHECK(seconds_of_pair(none, backward_with(2), true).value == near(1 + 4 + 2 + 3 + 1)); // 2 s of weights beside 2 s
 }
 
+// The same layer, of which the host launches each part in so long, and waits before the dispatch.
+SplitPass launched(SplitPass pass, double each, std::optional<double> late = {}) {
+  pass.launches = SplitLaunches{std::vector<Seconds>(pass.computations.size(), Seconds{each}),
+                                std::vector<Seconds>(pass.weights.size()),
+                                std::vector<std::optional<Seconds>>(pass.exchanges.size())};
+  if (late) {
+    pass.launches->exchanges.front() = Seconds{*late};
+  }
+  return pass;
+}
+
+// Six parts of 1 s are launched long before they are computed; of 4 s they take 24 s, and the last second behind that.
+// A host that waits for the dispatched tokens goes on at 3 + 2, and dispatches by 3 + 2 + 3 = 8, until 10, beside the
+// experts' backward until 9. The dispatched gradients go behind that, until 12, experts' forward 10-12, its combine
+// 12-14, attention's backward 12-16, the rest 16-17.
+TEST_CASE("one host launches both passes of a pair", "[plan][experts][host]") {
+  const auto with = [](double each, std::optional<double> late = {}) {
+    return seconds_of_pair(launched(kForward, each, late), launched(backward_with(2), each), false).value;
+  };
+  CHECK(with(0) == near(16));
+  CHECK(with(1) == near(16));
+  CHECK(with(4) == near(24));
+  CHECK(with(0, 5) == near(17));
+  // Of ten parts, exchanges among them, each takes it 2 s more.
+  CHECK(seconds_of_pair(launched(kForward, 1), launched(backward_with(2), 1), false, Seconds{2}).value == near(26));
+}
+
 // A tensor group's exchange of 1 s, of which 0.5 s stand out, counts as computed in its part; two exchanges with
 // experts that follow at once are one.
 TEST_CASE("a pass is split where tokens go to experts", "[plan][experts]") {

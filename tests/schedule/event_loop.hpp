@@ -41,6 +41,18 @@ public:
   double end(int round) const { return last_end_.at(round); }
 
 private:
+  // Of a pair that runs layer by layer the backward comes first.
+  std::vector<Action> as_run(std::vector<Action> order) const {
+    for (std::size_t second = 1; second < order.size() && schedule_.pairs_by_layers; ++second) {
+      if (order[second].fused) {
+        order[second - 1].fused = true;
+        order[second].fused = false;
+        std::swap(order[second - 1], order[second]);
+      }
+    }
+    return order;
+  }
+
   using Key = std::tuple<int, TaskKind, int, int>; // iteration, kind, micro-batch, stage
   struct Item {
     int round = 0, iteration = 0;
@@ -79,7 +91,7 @@ private:
     std::size_t place = 0;
     const bool late = schedule_.name == "pipedream-2bw"; // its step comes before the first forward of the next round
     bool stepped = schedule_.steps_each_micro_batch;
-    for (Action action : schedule_.orders[rank]) {
+    for (Action action : as_run(schedule_.orders[rank])) {
       const int ahead = action.micro_batch / schedule_.micro_batches;
       if (late && ahead > 0 && !stepped) {
         round.push_back({0, 0, place++, {}, action.stage});

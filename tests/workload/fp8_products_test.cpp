@@ -81,7 +81,7 @@ TEST_CASE("what a product reads is cast", "[workload][fp8]") {
 }
 
 // qkv and expand keep what they read in 8 bits, half as much; the attention keeps its result for itself as well, so the
-// projection's copy comes on top. Weights have two copies of a byte.
+// projection reads that, but for delayed scales, whose copy comes on top. Weights have two copies of a byte.
 TEST_CASE("backward keeps 8 bits where nothing needs more", "[workload][fp8]") {
   const ModelGraph before = model(), after = with_fp8_products(model(), recipe("tensorwise"));
   const auto kept = [](const ModelGraph& graph, const char* name) { return named(graph, name).stash_elements; };
@@ -90,7 +90,8 @@ TEST_CASE("backward keeps 8 bits where nothing needs more", "[workload][fp8]") {
   CHECK(kept(before, "layer.0.contract") == 8 * 16);
   CHECK(kept(after, "layer.0.contract") == 4 * 16);
   CHECK(kept(before, "layer.0.projection") == 32);
-  CHECK(kept(after, "layer.0.projection") == 32 + 16);
+  CHECK(kept(after, "layer.0.projection") == 32);
+  CHECK(kept(with_fp8_products(model(), recipe("delayed")), "layer.0.projection") == 32 + 16);
   CHECK(kept(after, "layer.0.gelu") == kept(before, "layer.0.gelu"));
   CHECK(kept(after, "head") == kept(before, "head"));
   CHECK(named(after, "layer.0.qkv").resident_bytes == 2 * 4 * 12);
@@ -99,6 +100,34 @@ TEST_CASE("backward keeps 8 bits where nothing needs more", "[workload][fp8]") {
   const ModelGraph mx = with_fp8_products(model(), recipe("mxfp8"));
   CHECK(kept(mx, "layer.0.qkv") == 32 * 33.0 / 64);
   CHECK(named(mx, "layer.0.qkv").resident_bytes == 2 * 4 * 12 * 33.0 / 32);
+}
+
+// Tokens go to two of four experts: 16 rows of 4 features. What a product of experts multiplies are the rows, and not
+// the choices of the router, which it reads to know whose they are: nothing else needs the rows.
+TEST_CASE("products of experts keep their rows in 8 bits alone", "[workload][fp8][experts]") {
+  const ModelGraph before = load_workload(yaml::parse(R"(name: mixture
+input: {shape: [8, 4]}
+blocks:
+  - name: block
+    layers:
+      - {name: norm, kind: rms_norm}
+      - {name: router, kind: router, experts: 4, top: 2}
+      - {name: dispatch, kind: dispatch, inputs: [norm, router]}
+      - {name: expand, kind: expert_linear, inputs: [dispatch, router], experts: 4, features: 6}
+      - {name: gate, kind: gated, inputs: [expand, router]}
+      - {name: contract, kind: expert_linear, inputs: [gate, router], experts: 4, features: 4}
+      - {name: combine, kind: combine, inputs: [contract, router]}
+layers:
+  - {block: block, name: layer, repeat: 1}
+)",
+                                                      "mixture.yaml"));
+  const ModelGraph after = with_fp8_products(before, recipe("mxfp8"));
+  const auto kept = [](const ModelGraph& graph, const char* name) { return named(graph, name).stash_elements; };
+  const double other = kept(before, "layer.0.expand") - 16 * 4; // not of the rows
+  CHECK(kept(after, "layer.0.expand") == Approx(16 * 4 * 33.0 / 64 + other));
+  CHECK(kept(before, "layer.0.contract") == 16 * 3);
+  CHECK(kept(after, "layer.0.contract") == Approx(16 * 3 * 33.0 / 64));
+  CHECK(named(after, "layer.0.expand").forward.cast_bytes == Approx((2 + 2 * 33.0 / 32) * 16 * 4));
 }
 
 // Layers of a block: qkv 4 -> 12 and projection 4 -> 4 adapted with rank 2, expand 4 -> 16 and contract 16 -> 4 frozen.

@@ -77,6 +77,15 @@ TEST_CASE("what clipping and memory are by default, and what they may be", "[wor
   CHECK_THAT(error_of([] { training("{memory: {fragmentation: 1.5}}"); }), Catch::Contains("0 to 1"));
 }
 
+TEST_CASE("states of an optimiser are of whole bytes, and remainders are of weights in bf16", "[workload]") {
+  CHECK(training("{}").state_precision == Precision::fp32);
+  CHECK(training("{state_precision: fp8}").state_precision == Precision::fp8);
+  CHECK_THAT(error_of([] { training("{state_precision: nvfp4}"); }), Catch::Contains("allowed: fp32, bf16, fp16, fp8"));
+  CHECK(training("{precision: bf16, master_remainders: true}").master_remainders);
+  CHECK_THAT(error_of([] { training("{precision: fp16, master_remainders: true}"); }),
+             Catch::Contains("allowed: with 'precision' bf16"));
+}
+
 TEST_CASE("an all-reduce is one of those that are known", "[workload]") {
   CHECK(training("{global_batch: 6}").all_reduce->name == "auto");
   CHECK(training("{global_batch: 6, all_reduce: tree}").all_reduce->name == "tree");

@@ -2,6 +2,7 @@
 #include "sim/plan/stage_cost/group_passes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/program/program_seconds.hpp"
@@ -22,12 +23,17 @@ class PassWriter {
 public:
   PassWriter(const AxisGroups& groups, double share) : groups_(groups), share_(share) {}
 
-  /// An operator between what it has to be brought and what it leaves to be added up.
-  void run(Seconds seconds, Seconds waits, const std::vector<Exchange>& exchanges) {
+  /// An operator between what it has to be brought and what it leaves to be added up, which the host launches in
+  /// `launching`. With `late` the host then waits for counts, before it launches, so long, the next exchange with
+  /// experts.
+  void run(Seconds seconds, Seconds waits, const std::vector<Exchange>& exchanges, Seconds launching = {},
+           std::optional<Seconds> late = {}) {
     exchange(Exchange::When::before, exchanges);
     exchange(Exchange::When::before_weight, exchanges);
     settle(pass_.exchanges.size());
     compute_round(seconds, exchanges);
+    launch(launching);
+    late_ = late;
     wait(waits);
     exchange(Exchange::When::after_input, exchanges);
     exchange(Exchange::When::after, exchanges);
@@ -35,12 +41,14 @@ public:
   }
 
   /// Both gradients of an operator, each beside what it need not wait for.
-  void run_beside(Seconds input, Seconds weight, Seconds waits, const std::vector<Exchange>& exchanges) {
+  void run_beside(Seconds input, Seconds weight, Seconds waits, const std::vector<Exchange>& exchanges,
+                  Seconds launching = {}) {
     exchange(Exchange::When::before, exchanges);
     settle(pass_.exchanges.size());
     exchange(Exchange::When::before_weight, exchanges);
     const std::size_t for_weight = pass_.exchanges.size();
     compute_round(input, exchanges);
+    launch(launching);
     wait(waits);
     exchange(Exchange::When::after_input, exchanges);
     settle(for_weight);
@@ -58,6 +66,11 @@ public:
     const bool counted = whole.when == Exchange::When::round && whole.axis == Axis::tensor; // see beside()
     pass_.exchanges.push_back({whole.kind, collective.bytes, cost.seconds, pass_.computations.size() - 1, whole.axis,
                                counted, cost.processors});
+    if (late_ && whole.axis == Axis::experts) {
+      pass_.exchanges.back().awaited = true;
+      pass_.exchanges.back().launching = *late_;
+      late_.reset();
+    }
     ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + cost.seconds);
     exchanging_ += {cost.seconds, cost.latency};
     pass_.of_axes[AxisGroups::place_of(whole.axis)] += cost.seconds;
@@ -140,6 +153,11 @@ private:
     return moves ? piece + kTakenByExchange * std::min(piece, pass_.exchanges.back().seconds) : piece;
   }
 
+  // With what was computed last, or is computed first.
+  void launch(Seconds launching) {
+    (pass_.computations.empty() ? early_ : pass_.computations.back().launching) += launching;
+  }
+
   void compute(Seconds seconds) {
     computing_ += seconds;
     add(seconds);
@@ -156,7 +174,7 @@ private:
       return;
     }
     if (!is_open_) {
-      pass_.computations.push_back({Seconds{0}, needs_});
+      pass_.computations.push_back({Seconds{0}, needs_, std::exchange(early_, Seconds{0})});
       is_open_ = true;
     }
     pass_.computations.back().seconds += seconds;
@@ -168,9 +186,11 @@ private:
   GroupPass pass_;
   std::vector<Seconds> ends_; // [exchange]
   Seconds now_, computing_, given_;
-  Exchanged exchanging_;  // one after another
-  std::size_t needs_ = 0; // exchanges that have ended before what follows
-  bool is_open_ = false;  // whether what follows belongs to the last computation
+  Exchanged exchanging_;        // one after another
+  Seconds early_;               // launches before anything is computed
+  std::optional<Seconds> late_; // launches behind a wait for counts, of an exchange to come
+  std::size_t needs_ = 0;       // exchanges that have ended before what follows
+  bool is_open_ = false;        // whether what follows belongs to the last computation
 };
 
 } // namespace
@@ -216,39 +236,48 @@ int begun(const std::vector<Exchange>& exchanges, const AxisGroups& groups) {
   return count;
 }
 
-// Passes take no less than the host that launches their kernels and exchanges lets them; where it is late, the device
-// rests. `passes` are those of a host that never is. Returns by how much it has launched a backward before the device
-// has computed it.
-Seconds bound_by_host(const Problem& problem, const Stage& stage, const TensorSplit& split,
-                      const std::vector<int>& types, const AxisGroups& groups, const GroupPasses& passes,
-                      std::vector<OperatorTime>& times, RestOfPasses& rest) {
-  double host_speed = kInfinity; // of the slowest
+// What the host launches for the operators of a stage, at the speed of the slowest.
+std::vector<OperatorLaunches> launches_in_groups(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                                                 const std::vector<int>& types, const AxisGroups& groups) {
+  if (problem.training.launches.each.value == 0) {
+    return std::vector<OperatorLaunches>(stage.operators.size());
+  }
+  double host_speed = kInfinity;
   for (const int type : types) {
     host_speed = std::min(host_speed, problem.platform.types[type].host_speed);
   }
   std::vector<Shard> shards;
-  std::vector<Seconds> forward;
-  std::vector<OperatorExchanges> exchanges;
-  Seconds backward, launching; // launching: exchanges of the backward
-  for (std::size_t at = 0; at < times.size(); ++at) {
-    const RankShare& part = split.operators[at];
+  std::vector<BegunExchanges> all;
+  for (const RankShare& part : split.operators) {
     shards.push_back(part.shard);
+    all.push_back({begun(part.forward, groups), begun(part.backward, groups)});
+  }
+  return launches_of_each(problem, stage.operators, shards, all, host_speed);
+}
+
+// Passes take no less than the host that launches their kernels and exchanges lets them; where it is late, the device
+// rests. `passes` are those of a host that never is. Returns by how much it has launched a backward before the device
+// has computed it.
+Seconds bound_by_host(const std::vector<OperatorLaunches>& launches, const GroupPasses& passes,
+                      std::vector<OperatorTime>& times, RestOfPasses& rest) {
+  std::vector<Seconds> forward, exchanging;
+  Seconds backward, launching;
+  for (std::size_t at = 0; at < times.size(); ++at) {
     forward.push_back(times[at].forward);
-    exchanges.push_back({passes.of_operators.forward[at] - times[at].forward, begun(part.forward, groups)});
+    exchanging.push_back(passes.of_operators.forward[at] - times[at].forward);
     backward += times[at].backward_input + times[at].backward_weight;
-    launching += exchange_launch(problem, stage.operators[at], host_speed) * begun(part.backward, groups);
+    launching += launches[at].backward_input + launches[at].backward_weight;
   }
   const Seconds alone = sum_of(forward);
-  forward = forward_beside_host(problem, stage.operators, shards, forward, exchanges, host_speed);
-  launching += launches_of(problem, stage.operators, shards, host_speed).backward();
-  const Seconds exchanging = passes.backward.exchanged.all;
-  const double longer = longer_beside_host(launching, backward, exchanging);
+  forward = forward_beside_host(launches, forward, exchanging);
+  const Seconds exchanged = passes.backward.exchanged.all;
+  const double longer = longer_beside_host(launching, backward, exchanged);
   for (std::size_t at = 0; at < times.size(); ++at) {
     times[at] = {forward[at], times[at].backward_input * longer, times[at].backward_weight * longer};
   }
   rest.forward += sum_of(forward) - alone;
   rest.backward += backward * (longer - 1);
-  return std::max(Seconds{0}, backward + exchanging - launching);
+  return std::max(Seconds{0}, backward + exchanged - launching);
 }
 
 std::vector<Exchange> without_weight(std::vector<Exchange> exchanges) {
@@ -284,7 +313,7 @@ void cut_into_pieces(const RankShare& part, OperatorId op, int count, SlowestTim
 
 // What operators of these times and the exchanges between them make of each pass.
 GroupPasses write_passes(const Stage& stage, const TensorSplit& split, const AxisGroups& groups, double share,
-                         const std::vector<OperatorTime>& times) {
+                         const std::vector<OperatorTime>& times, const std::vector<OperatorLaunches>& launches) {
   GroupPasses passes;
   const Group& group = groups.along(Axis::tensor);
   PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);
@@ -293,7 +322,8 @@ GroupPasses write_passes(const Stage& stage, const TensorSplit& split, const Axi
     const RankShare& part = split.operators[at];
     const Seconds waits = given_wait(part, group, share);
     const Seconds before = forward.so_far(), before_again = recompute.so_far();
-    forward.run(times[at].forward, waits, part.forward);
+    forward.run(times[at].forward, waits, part.forward, launches[at].forward,
+                launches[at].waits ? std::optional(launches[at].late) : std::nullopt);
     if (stage.recomputes(stage.operators[at])) {
       recompute.run(times[at].forward, waits, part.forward);
     }
@@ -312,13 +342,15 @@ GroupPasses write_passes(const Stage& stage, const TensorSplit& split, const Axi
     const RankShare& part = split.operators[at];
     const Seconds waits = given_wait(part, group, share);
     const Seconds before = backward.so_far(), before_input = input.so_far();
+    const Seconds launching = launches[at].backward_input;
     if (part.deferred) {
       passes.deferred += weight_alone(times[at].backward_weight, part, groups, share);
-      backward.run_beside(times[at].backward_input, Seconds{0}, waits, without_weight(part.backward));
+      backward.run_beside(times[at].backward_input, Seconds{0}, waits, without_weight(part.backward), launching);
     } else {
-      backward.run_beside(times[at].backward_input, times[at].backward_weight, waits, part.backward);
+      backward.run_beside(times[at].backward_input, times[at].backward_weight, waits, part.backward,
+                          launching + launches[at].backward_weight);
     }
-    input.run(times[at].backward_input, waits, part.backward);
+    input.run(times[at].backward_input, waits, part.backward, launching);
     of.backward[at] = backward.so_far() - before;
     of.backward_input[at] = input.so_far() - before_input;
   }
@@ -381,13 +413,18 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
                          const std::vector<double>& loads) {
   std::vector<OperatorTime> times = slowest_times(problem, stage, split, types, groups, share, loads);
   RestOfPasses rest = kernels_at_rest(problem, stage, split, types, share, times);
-  GroupPasses passes = write_passes(stage, split, groups, share, times);
+  const std::vector<OperatorLaunches> launches = launches_in_groups(problem, stage, split, types, groups);
+  GroupPasses passes = write_passes(stage, split, groups, share, times, launches);
   Seconds ahead;
+  std::optional<PromptPasses> prompt;
   if (problem.training.launches.each.value > 0) {
+    if (groups.along(Axis::experts).ranks > 1) {
+      prompt = {passes.forward, passes.backward, passes.backward_input};
+    }
     const RestOfPasses busy = rest;
-    ahead = bound_by_host(problem, stage, split, types, groups, passes, times, rest);
+    ahead = bound_by_host(launches, passes, times, rest);
     if (rest.forward > busy.forward || rest.backward > busy.backward) { // it is late
-      passes = write_passes(stage, split, groups, share, times);
+      passes = write_passes(stage, split, groups, share, times, launches);
     }
   }
   Seconds computed_forward, computed_backward;
@@ -397,6 +434,7 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
   }
   passes.rest = parts_of(rest, computed_forward, computed_backward);
   passes.ahead = ahead;
+  passes.prompt = std::move(prompt);
   return passes;
 }
 

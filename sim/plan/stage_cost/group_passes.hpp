@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/collective/collective.hpp"
@@ -50,6 +51,7 @@ struct Exchanged {
 struct PassComputation {
   Seconds seconds;
   std::size_t needs = 0; ///< exchanges, from the pass's first one on, that have ended before
+  Seconds launching{};   ///< in which the host launches it, and the exchanges behind it
 };
 
 /// An exchange begins after a computation, when those before it have ended.
@@ -61,6 +63,8 @@ struct PassExchange {
   Axis axis = Axis::tensor;
   bool counted = false; ///< what computations beside it lose to it is a part of their times
   int processors = 0;   ///< multiprocessors that its kernels take on each rank; 0: not known
+  bool awaited = false; ///< the host waits until what is before it has been computed
+  Seconds launching{};  ///< in which the host launches it, behind that wait
 };
 
 /// One pass of a replica's part of a micro-batch. The devices of a group wait for each other at each exchange; those of
@@ -81,6 +85,11 @@ struct OperatorSeconds {
   std::vector<Seconds> recompute;
 };
 
+/// Passes as a device takes them whose host is never late.
+struct PromptPasses {
+  GroupPass forward, backward, backward_input;
+};
+
 /// The passes of a replica.
 struct GroupPasses {
   GroupPass forward;
@@ -93,6 +102,7 @@ struct GroupPasses {
   OperatorSeconds of_operators;
   AtRest rest;
   Seconds ahead; ///< by how much the host has launched a backward before the device has computed it
+  std::optional<PromptPasses> prompt; ///< where a host launches kernels and ranks share experts
 };
 
 /// How long a forward of an operator takes, with what the groups exchange for it.

@@ -2,6 +2,7 @@
 #include "sim/plan/stage_cost/host_launches.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -30,6 +31,25 @@ PassLaunches launches_of(const Operator& what, const HostLaunches& host, const S
   }
   const Seconds one = host.each * launches_each(what, host, shard, host_speed);
   return {one * what.forward.launches(), one * what.backward_input.launches(), one * what.backward_weight.launches()};
+}
+
+// Of a dispatch's launches forward, those before the host knows how many rows each expert gets.
+Seconds counting_launches(const Operator& what, const HostLaunches& host, double host_speed) {
+  const bool known = what.host_kernels && !what.captured && !what.counting_captured;
+  return host.each * (known ? what.host_kernels->counting / host_speed : 0);
+}
+
+OperatorLaunches launches_with(const Operator& what, const HostLaunches& host, const Shard& shard,
+                               const BegunExchanges& begun, double host_speed) {
+  const PassLaunches kernels = launches_of(what, host, shard, host_speed);
+  const Seconds exchange = what.captured ? Seconds{0} : host.each * (host.kernels / host_speed);
+  const Seconds forward = kernels.forward + exchange * begun.forward;
+  const Seconds early = what.counted_by_host ? counting_launches(what, host, host_speed) : forward;
+  return {.forward = early,
+          .late = forward - early,
+          .waits = what.counted_by_host,
+          .backward_input = kernels.backward_input + exchange * begun.backward,
+          .backward_weight = kernels.backward_weight};
 }
 
 // Tensors of its own parameters that have a gradient. Where its tensors are not known: a weight and, if it has more
@@ -66,11 +86,6 @@ double slowest_host(const Platform& platform, std::span<const DeviceId> devices)
 
 Seconds sum_of(std::span<const Seconds> times) { return std::accumulate(times.begin(), times.end(), Seconds{0}); }
 
-Seconds exchange_launch(const Problem& problem, OperatorId op, double host_speed) {
-  const HostLaunches& host = problem.training.launches;
-  return problem.model.operators[op].captured ? Seconds{0} : host.each * (host.kernels / host_speed);
-}
-
 double longer_beside_host(Seconds launching, Seconds computing, Seconds exchanging) {
   return computing.value > 0 && launching > computing + exchanging ? (launching - exchanging) / computing : 1;
 }
@@ -88,6 +103,17 @@ PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> ope
   return sum;
 }
 
+std::vector<OperatorLaunches> launches_of_each(const Problem& problem, std::span<const OperatorId> operators,
+                                               std::span<const Shard> shards, std::span<const BegunExchanges> begun,
+                                               double host_speed) {
+  std::vector<OperatorLaunches> each;
+  for (std::size_t at = 0; at < operators.size(); ++at) {
+    each.push_back(launches_with(problem.model.operators[operators[at]], problem.training.launches,
+                                 shard_at(shards, at), begun.empty() ? BegunExchanges{} : begun[at], host_speed));
+  }
+  return each;
+}
+
 Seconds step_launches(const Problem& problem, std::span<const OperatorId> operators, double host_speed) {
   const Training& training = problem.training;
   if (!training.launches.by_tensor) {
@@ -100,39 +126,31 @@ Seconds step_launches(const Problem& problem, std::span<const OperatorId> operat
   return training.launches.each * (tensors * training.optimizer->kernels / host_speed);
 }
 
-std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,
-                                         std::span<const Shard> shards, std::span<const Seconds> alone,
-                                         std::span<const OperatorExchanges> exchanges, double host_speed) {
+std::vector<Seconds> forward_beside_host(std::span<const OperatorLaunches> launches, std::span<const Seconds> alone,
+                                         std::span<const Seconds> exchanging) {
   std::vector<Seconds> taken(alone.begin(), alone.end());
-  const HostLaunches& host = problem.training.launches;
-  const std::vector<Operator>& all = problem.model.operators;
-  if (host.each.value == 0) {
-    return taken;
-  }
-  std::vector<Seconds> launching, exchanging; // [operator]
-  for (std::size_t at = 0; at < operators.size(); ++at) {
-    const OperatorExchanges after = exchanges.empty() ? OperatorExchanges{} : exchanges[at];
-    launching.push_back(launches_of(all[operators[at]], host, shard_at(shards, at), host_speed).forward +
-                        exchange_launch(problem, operators[at], host_speed) * after.count);
-    exchanging.push_back(after.seconds);
-  }
-  if (std::none_of(operators.begin(), operators.end(), [&](OperatorId op) { return all[op].counted_by_host; })) {
-    const double longer = longer_beside_host(sum_of(launching), sum_of(alone), sum_of(exchanging));
+  if (std::none_of(launches.begin(), launches.end(), std::mem_fn(&OperatorLaunches::waits))) {
+    Seconds launching;
+    for (const OperatorLaunches& one : launches) {
+      launching += one.forward;
+    }
+    const double longer = longer_beside_host(launching, sum_of(alone), sum_of(exchanging));
     for (Seconds& time : taken) {
       time = time * longer;
     }
     return taken;
   }
   Seconds launched, computed; // until when
-  for (std::size_t at = 0; at < operators.size(); ++at) {
+  for (std::size_t at = 0; at < launches.size(); ++at) {
     const Seconds before = computed;
-    launched += launching[at];
+    launched += launches[at].forward;
+    if (launches[at].waits) { // and launches the rest beside a device at rest
+      computed = std::max(computed, launched);
+      launched = computed + launches[at].late;
+    }
     computed = std::max(computed, launched) + alone[at];
     taken[at] = computed - before;
-    if (all[operators[at]].counted_by_host) {
-      launched = computed;
-    }
-    computed += exchanging[at];
+    computed += exchanging.empty() ? Seconds{0} : exchanging[at];
   }
   return taken;
 }

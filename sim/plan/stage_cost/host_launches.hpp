@@ -30,10 +30,17 @@ inline AtRest parts_of(const RestOfPasses& rest, Seconds forward, Seconds backwa
   return {.forward = part(rest.forward, forward), .backward = part(rest.backward, backward)};
 }
 
-/// What the groups exchange for an operator of a pass before the next one begins.
-struct OperatorExchanges {
-  Seconds seconds; ///< in which the device computes nothing and the host launches on
-  int count = 0;   ///< each of which the host launches, as it does a kernel
+/// Exchanges that are begun for an operator, each of which the host launches, as it does a kernel.
+struct BegunExchanges {
+  int forward = 0, backward = 0;
+};
+
+/// Seconds in which the host launches an operator, pass by pass, with what is exchanged for it.
+struct OperatorLaunches {
+  Seconds forward;    ///< before it waits
+  Seconds late;       ///< of a forward, behind the wait
+  bool waits = false; ///< in the forward, until the device has counted how many rows each expert gets
+  Seconds backward_input, backward_weight;
 };
 
 /// Products that a rank's kernel of the operator is made of: of a mixture's experts one for each that the rank has.
@@ -45,12 +52,14 @@ double slowest_host(const Platform& platform, std::span<const DeviceId> devices)
 /// Of times one after another.
 Seconds sum_of(std::span<const Seconds> times);
 
-/// Of an exchange of this operator.
-Seconds exchange_launch(const Problem& problem, OperatorId op, double host_speed);
-
 /// Of operators of the model. `shards`: what a rank has of each; empty: all of each. `host_speed`: the device type's.
 PassLaunches launches_of(const Problem& problem, std::span<const OperatorId> operators,
                          std::span<const Shard> shards = {}, double host_speed = 1);
+
+/// Of each of the operators. `begun`: exchanges for it; empty: none.
+std::vector<OperatorLaunches> launches_of_each(const Problem& problem, std::span<const OperatorId> operators,
+                                               std::span<const Shard> shards, std::span<const BegunExchanges> begun,
+                                               double host_speed);
 
 /// Seconds in which the host launches an optimiser's step over the operators' parameters, tensor by tensor; 0 where the
 /// training has it fused.
@@ -59,12 +68,11 @@ Seconds step_launches(const Problem& problem, std::span<const OperatorId> operat
 /// By how much a pass computes longer whose host launches on while it computes and exchanges data.
 double longer_beside_host(Seconds launching, Seconds computing, Seconds exchanging);
 
-/// What each of the operators, in order, takes of a forward, of which the host is a part; `alone` is what its kernels
-/// take, `exchanges` what follows each of them (empty: nothing). The host runs ahead of the device, except where it
-/// waits for the counts of a mixture (Operator::counted_by_host). Without such an operator all are stretched alike
-/// where launching takes longer than they and the exchanges do.
-std::vector<Seconds> forward_beside_host(const Problem& problem, std::span<const OperatorId> operators,
-                                         std::span<const Shard> shards, std::span<const Seconds> alone,
-                                         std::span<const OperatorExchanges> exchanges = {}, double host_speed = 1);
+/// What each of some operators, in order, takes of a forward, of which the host is a part; `alone` is what its kernels
+/// take, `exchanging` how long the device computes nothing behind each and the host launches on (empty: not at all).
+/// The host runs ahead of the device, except where it waits for the counts of a mixture. Where it does not, all are
+/// stretched alike if launching takes longer than they and the exchanges do.
+std::vector<Seconds> forward_beside_host(std::span<const OperatorLaunches> launches, std::span<const Seconds> alone,
+                                         std::span<const Seconds> exchanging = {});
 
 } // namespace stagecraft

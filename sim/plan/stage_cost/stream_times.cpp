@@ -2,7 +2,6 @@
 #include "sim/plan/stage_cost/stream_times.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "sim/base/improves.hpp"
 #include "sim/cost/alike_times.hpp"
@@ -167,8 +166,10 @@ double forward_in_order(const Problem& problem, std::span<const OperatorId> oper
   for (const OperatorTime& time : times) {
     alone.push_back(time.forward);
   }
-  const std::vector<Seconds> taken = forward_beside_host(problem, operators, {}, alone, {}, host_speed);
-  return std::accumulate(taken.begin(), taken.end(), Seconds{0}).value;
+  if (problem.training.launches.each.value == 0) {
+    return sum_of(alone).value;
+  }
+  return sum_of(forward_beside_host(launches_of_each(problem, operators, {}, {}, host_speed), alone)).value;
 }
 
 } // namespace

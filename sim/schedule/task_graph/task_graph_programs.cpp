@@ -26,7 +26,8 @@ void TaskGraphBuilder::write_programs() {
       replica_of[stage] = replica;
     }
     graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
-    write_program(request_.schedule.orders[rank_of(device)], replica_of);
+    const std::vector<Action>& order = request_.schedule.orders[rank_of(device)];
+    write_program(request_.schedule.pairs_by_layers ? backwards_first(order) : order, replica_of);
     for (const auto& [stage, replica] : stages_on[device]) {
       write_deferred(*replica);
     }

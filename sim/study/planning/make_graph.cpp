@@ -56,6 +56,25 @@ double slower_beside_experts(const GroupPass& pass, const DeviceType& type) {
   return slower;
 }
 
+// What the host does for each part of a pair beside its launches, to go from one pass to the other: streams wait for
+// events, and autograd runs for each. By the host of a DGX H100, from functional tests of Megatron-LM
+// (docs/validation/constants.md, "Launches of Megatron Core").
+constexpr Seconds kHostOfPart{0.27e-3};
+
+// Nothing where all of both is one captured graph.
+Seconds host_of_part(const Problem& problem, const OrderedPlan& ordered, const FusedPair& pair,
+                     const DeviceType& type) {
+  const auto is_captured = [&](int stage) {
+    const std::vector<OperatorId>& operators = ordered.plan.stages[stage].operators;
+    return std::all_of(operators.begin(), operators.end(),
+                       [&](OperatorId op) { return problem.model.operators[op].captured; });
+  };
+  const bool launches = problem.training.launches.each.value > 0;
+  return launches && !(is_captured(pair.forward_stage) && is_captured(pair.backward_stage))
+             ? kHostOfPart / type.host_speed
+             : Seconds{0};
+}
+
 // What a pair takes, relative to one after the other, where ranks share experts: layer by layer, as Megatron-Core runs
 // it, or the least that two streams can take. Nothing where they share none.
 std::optional<double> part_beside_experts(const Problem& problem, const OrderedPlan& ordered, const FusedPair& pair) {
@@ -76,9 +95,15 @@ std::optional<double> part_beside_experts(const Problem& problem, const OrderedP
         std::max(slower_beside_experts(forward->forward, type), slower_beside_experts(with_weights, type));
     return std::max(pair.apart - rows + rows * (1 - 1 / slower), rows) / pair.apart;
   }
+  // The host launches both, so that it is late for the pair, not for each.
+  const GroupPass& prompt_forward = forward->prompt ? forward->prompt->forward : forward->forward;
+  const GroupPass& prompt_input = backward->prompt ? backward->prompt->backward_input : backward->backward_input;
+  const GroupPass& prompt_backward = !backward->prompt  ? with_weights
+                                     : pair.with_weight ? backward->prompt->backward
+                                                        : prompt_input;
   const Seconds together =
-      seconds_of_pair(split_at_experts(forward->forward, type),
-                      split_at_experts(with_weights, backward->backward_input, type), problem.training.delayed_weights);
+      seconds_of_pair(split_at_experts(prompt_forward, type), split_at_experts(prompt_backward, prompt_input, type),
+                      problem.training.delayed_weights, host_of_part(problem, ordered, pair, type));
   return std::min(1.0, together / (forward->forward.seconds + with_weights.seconds));
 }
 

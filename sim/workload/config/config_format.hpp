@@ -47,6 +47,8 @@ public:
   const yaml::Node& document() const;
   /// ".toml"; "" where the name has no ending.
   std::string ending() const;
+  /// Whether the name ends as a document's does.
+  bool is_document() const;
 
   const std::string text, file;
   const yaml::Node* row; ///< {column: value}, or null

@@ -10,6 +10,7 @@
 #include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/config_format.hpp"
+#include "sim/workload/config/megatron_yaml.hpp"
 
 namespace stagecraft {
 namespace {
@@ -60,7 +61,7 @@ constexpr std::array kConfigFormats = {
                  write_nemo,
                  ".csv"},
     ConfigFormat{"megatron",
-                 "Megatron-LM's arguments, in a file or a launch script",
+                 "Megatron-LM's arguments, in a file, a launch script, or YAML as its recipes",
                  ConfigShape::script,
                  {"micro-batch-size", "global-batch-size", "tensor-model-parallel-size", "pipeline-model-parallel-size",
                   "num-layers", "use-distributed-optimizer", "recompute-granularity", "sequence-parallel",
@@ -77,13 +78,13 @@ constexpr std::array kConfigFormats = {
                  kRankOrders},
 };
 
+// Megatron-LM's arguments in a document are what stands there as a script.
 ConfigShape shape_of(const ConfigSource& source) {
-  const std::string ending = source.ending();
-  if (ending == ".csv") {
+  if (source.ending() == ".csv") {
     return ConfigShape::table;
   }
-  const bool is_document = ending == ".json" || ending == ".yaml" || ending == ".yml" || ending == ".toml";
-  return is_document ? ConfigShape::document : ConfigShape::script;
+  return source.is_document() && arguments_in(source.document()) == nullptr ? ConfigShape::document
+                                                                            : ConfigShape::script;
 }
 
 // Whether a key of the mapping, or of a mapping in it, is one of the marks.
@@ -152,6 +153,11 @@ const ConfigFormat& recognised(const ConfigSource& source) {
 } // namespace
 
 std::span<const ConfigFormat> config_formats() { return kConfigFormats; }
+
+bool ConfigSource::is_document() const {
+  const std::string name = ending();
+  return name == ".json" || name == ".yaml" || name == ".yml" || name == ".toml";
+}
 
 std::string ConfigSource::ending() const { return std::filesystem::path(file).extension().string(); }
 

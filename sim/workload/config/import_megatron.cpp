@@ -3,10 +3,12 @@
 #include <utility>
 
 #include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/megatron_yaml.hpp"
 
 namespace stagecraft {
 ImportedTraining import_megatron(const ConfigSource& source, const ConfigContext& context) {
-  const MegatronArguments arguments(source.text, source.file);
+  const yaml::Node* const in_yaml = source.is_document() ? arguments_in(source.document()) : nullptr;
+  const MegatronArguments arguments(in_yaml != nullptr ? typed_arguments(*in_yaml) : source.text, source.file);
   std::vector<std::string> unheeded;
   for (const std::string& name : arguments.others()) {
     if (std::string line = megatron_line(name); !line.empty()) {

@@ -11,17 +11,17 @@
 #include "sim/workload/config/names_without_effect.hpp"
 #include "sim/workload/config/training_draft.hpp"
 #include "sim/workload/training/captured_modules.hpp"
+#include "sim/workload/training/latent_product.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 158> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 155> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                               "cpu-offloading-num-layers",
                                                               "fine-grained-activation-offloading",
                                                               "distribute-saved-activations",
                                                               "fp4-param-gather",
-                                                              "use-precision-aware-optimizer",
                                                               "rampup-batch-size",
                                                               "overlap-param-gather-with-optimizer-step",
                                                               "moe-shared-expert-overlap",
@@ -38,7 +38,6 @@ constexpr std::array<std::string_view, 158> kUnheededFlags = {"overlap-p2p-commu
                                                               "keep-fp8-weight-transpose-cache",
                                                               "hybrid-context-parallel",
                                                               "moe-use-legacy-grouped-gemm",
-                                                              "reuse-grad-buf-for-mxfp8-param-ag",
                                                               "batch-invariant-mode",
                                                               "ddp-reduce-scatter-with-fp32-accumulation",
                                                               "ddp-param-name-patterns-for-fp32-local-accumulation",
@@ -89,7 +88,6 @@ constexpr std::array<std::string_view, 158> kUnheededFlags = {"overlap-p2p-commu
                                                               "no-bias-swiglu-fusion",
                                                               "no-bias-dropout-fusion",
                                                               "no-persist-layer-norm",
-                                                              "no-rope-fusion",
                                                               "no-pin-cpu-grads",
                                                               "no-pin-cpu-params",
                                                               "num-layers-at-end-in-bf16",
@@ -183,9 +181,16 @@ struct ListedValue {
 constexpr std::array kListedValues = {ListedValue{"attention-backend", {"auto", "flash", "fused"}},
                                       ListedValue{"transformer-impl", {"transformer_engine"}},
                                       ListedValue{"main-grads-dtype", {"fp32", "float32", "torch.float32"}},
-                                      ListedValue{"main-params-dtype", {"fp32", "float32", "torch.float32"}},
-                                      ListedValue{"exp-avg-dtype", {"fp32", "float32", "torch.float32"}},
-                                      ListedValue{"exp-avg-sq-dtype", {"fp32", "float32", "torch.float32"}}};
+                                      ListedValue{"main-params-dtype", {"fp32", "float32", "torch.float32"}}};
+
+// What the optimiser that is aware of precisions may keep its states in, the widest first.
+struct StateFormat {
+  std::string_view name;                   ///< of `state_precision`
+  std::array<std::string_view, 2> aliases; ///< PyTorch's
+};
+constexpr std::array kStateFormats = {
+    StateFormat{"fp32", {"float32", "torch.float32"}}, StateFormat{"bf16", {"bfloat16", "torch.bfloat16"}},
+    StateFormat{"fp16", {"float16", "torch.float16"}}, StateFormat{"fp8", {"uint8", "torch.uint8"}}};
 
 // Beside those that read_sizes() holds against the model's: they follow from these, or change nothing.
 constexpr std::array<std::string_view, 3> kDimensionFlags = {"group-query-attention", "max-position-embeddings",
@@ -254,6 +259,58 @@ private:
       } else {
         draft_.leave(given_.written(flag) + " (with " + given_.written(part) + " above 0 and up to 1)");
       }
+    }
+  }
+
+  // With its experimental functions one kernel turns latent queries, and one keys, unless --no-rope-fusion.
+  void read_rotation() {
+    const bool latent = std::any_of(draft_.context().model.operators.begin(), draft_.context().model.operators.end(),
+                                    [](const Operator& op) { return op.type == "latent_attention"; });
+    const char *flag = "enable-experimental", *apart = "no-rope-fusion";
+    if (given_.has(apart) && !latent) {
+      draft_.leave(given_.written(apart));
+    }
+    if (latent && given_.has(flag) && !given_.has(apart)) {
+      const std::string key = "launches.types." + std::string(kLatentProduct);
+      draft_.set(key + ".forward", std::to_string(static_cast<int>(kFusedLatentProduct.forward)), given_.where(flag));
+      draft_.set(key + ".backward", std::to_string(static_cast<int>(kFusedLatentProduct.backward)), given_.where(flag));
+    }
+  }
+
+  // The row of kStateFormats that an argument names.
+  std::size_t state_format(const char* flag) const {
+    const std::string given = given_.has(flag) ? given_.text(flag) : std::string(kStateFormats[0].name);
+    std::vector<std::string> names;
+    for (std::size_t at = 0; at < kStateFormats.size(); ++at) {
+      const StateFormat& format = kStateFormats[at];
+      if (given == format.name || given == format.aliases[0] || given == format.aliases[1]) {
+        return at;
+      }
+      names.emplace_back(format.name);
+    }
+    throw InputError(given_.where(flag), unknown_name("format of optimizer states", given, names));
+  }
+
+  // Both of Adam's states count in the wider of their formats. Master weights are then the bits that weights in bf16
+  // lack, but beside products in 8 bits with scales of today (use_precision_aware_optimizer_no_fp8_or_ds_fp8).
+  void read_states() {
+    const char *first = "exp-avg-dtype", *second = "exp-avg-sq-dtype", *aware = "use-precision-aware-optimizer";
+    const std::size_t of_first = state_format(first), of_second = state_format(second);
+    const std::size_t both = given_.has(aware) ? std::min(of_first, of_second) : 0;
+    for (const char* flag : {first, second}) {
+      if (state_format(flag) != both) {
+        draft_.leave(given_.written(flag) + " " + given_.text(flag) +
+                     (given_.has(aware) ? " (both states count alike)" : " (without " + given_.written(aware) + ")"));
+      }
+    }
+    if (!given_.has(aware)) {
+      return;
+    }
+    draft_.set("state_precision", std::string(kStateFormats[both].name),
+               given_.where(of_first == both ? first : second));
+    const bool scaled_late = eight_bits_.empty() || eight_bits_ == "delayed";
+    if (given_.has("bf16") && scaled_late && state_format("main-params-dtype") == 0) {
+      draft_.set("master_remainders", "true", given_.where(aware));
     }
   }
 
@@ -684,6 +741,8 @@ private:
     } else {
       draft_.other_optimizer(given_.written("optimizer"), name, {"adam", "sgd"}, given_.where("optimizer"));
     }
+    read_states();
+    read_rotation();
     read_offload();
     if (given_.has("no-gradient-accumulation-fusion")) {
       draft_.set("fused_gradient_sums", "false", given_.where("no-gradient-accumulation-fusion"));

@@ -163,6 +163,17 @@ private:
       value("sgd-momentum", name == "momentum" ? "0.9" : "0.0");
     }
     value("clip-grad", training_.clip_gradients ? "1.0" : "0.0");
+    write_states();
+  }
+
+  // Formats of Adam's states. Whether master weights are remainders follows there from the precisions.
+  void write_states() {
+    if (training_.state_precision != Precision::fp32 || training_.master_remainders) {
+      const std::string format(row_of(training_.state_precision).name);
+      flag("use-precision-aware-optimizer");
+      value("exp-avg-dtype", format);
+      value("exp-avg-sq-dtype", format);
+    }
   }
 
   void write_experts() {

@@ -37,6 +37,7 @@ Shape latent_attention_shape(Layer& layer) {
 
 // One kernel turns the rotary parts and writes keys of full width, the next is attention (attention_cost()). The first
 // one's gradient goes the same way back: 3 operations for each element that turns, and each key is read and written.
+// Backward keeps keys of full width in place of those that came, of which the values stay.
 LayerCost latent_attention_cost(const Layer& layer) {
   const double tokens = layer.sequence;
   const double keys = tokens * layer.features_in;
@@ -48,7 +49,11 @@ LayerCost latent_attention_cost(const Layer& layer) {
   const double prepared = 2 * (keys + turned);
   return {.forward = make_pass(products + 3 * turned, attended + prepared, 0, 2),
           .backward_input = make_pass(2.5 * products + 3 * turned, 2 * attended + prepared, 0, 2),
-          .kept = {.inputs = true, .output = true, .extra = keys + tokens * layer.heads},
+          .kept = {.inputs = true,
+                   .output = true,
+                   .extra = tokens * layer.heads,
+                   .with_input = tokens * layer.heads * static_cast<double>(layer.inputs[2].back()),
+                   .with = 1},
           .seen = pairs / (tokens * tokens),
           .mask = mask_of(layer)};
 }

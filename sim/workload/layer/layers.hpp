@@ -57,6 +57,8 @@ struct Kept {
   bool inputs = false, output = false;
   bool for_weights_alone = false; ///< the inputs are kept for the gradient of weights, not for that of inputs
   double extra = 0;               ///< further elements kept: a mask, statistics, gates
+  double with_input = 0;          ///< further elements kept that are made with input `with`, and again with it
+  int with = 0;                   ///< index of an input
   bool view = false;              ///< the output shares the input's memory
 };
 

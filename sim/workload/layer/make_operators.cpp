@@ -70,9 +70,12 @@ bool waits_for_weights(const CostedLayer& layer) {
 // Counts what the layer keeps of its own and the inputs that it is the first to keep. `part` is in elements until
 // make_operators() knows all of the stash.
 void keep_inputs(CostedLayer& layer, Tensors& tensors) {
-  layer.op.stash_elements = layer.cost.kept.extra;
-  for (const int input : layer.cost.kept.inputs ? layer.inputs : std::vector<int>()) {
-    const double elements = tensors.claim(input);
+  const Kept& kept = layer.cost.kept;
+  layer.op.stash_elements = kept.extra;
+  for (std::size_t at = 0; at < (kept.inputs ? layer.inputs.size() : 0); ++at) {
+    const int input = layer.inputs[at];
+    const double beside = at == static_cast<std::size_t>(kept.with) ? kept.with_input : 0;
+    const double elements = tensors.claim(input) + beside;
     layer.op.stash_elements += elements;
     if (elements > 0 && tensors.maker(input) != kModelInput) {
       layer.op.kept_inputs.push_back({tensors.maker(input), elements});

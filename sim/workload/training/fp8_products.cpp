@@ -10,19 +10,25 @@ namespace {
 
 constexpr double kStoredBytes = 2; // of the training's precision
 
-// Elements of what an operator reads, for one sample.
+// A product of experts reads its router only to know whose rows are whose.
+bool is_multiplied(const Operator& read) { return read.type != "router"; }
+
+// Elements of what a product multiplies, for one sample.
 double input_elements(const ModelGraph& model, OperatorId op) {
   double elements = model.predecessors[op].empty() ? model.input_elements : 0;
   for (const OperatorId before : model.predecessors[op]) {
-    elements += model.operators[before].output_elements;
+    elements += is_multiplied(model.operators[before]) ? model.operators[before].output_elements : 0;
   }
   return elements;
 }
 
-// Whether what the operator reads is needed in 8 bits alone: by nothing that multiplies in more, and not by an
+// Whether what the product multiplies is needed in 8 bits alone: by nothing that multiplies in more, and not by an
 // attention, whose backward reads its own result.
 bool reads_for_itself(const ModelGraph& model, OperatorId op) {
   return std::all_of(model.predecessors[op].begin(), model.predecessors[op].end(), [&](OperatorId before) {
+    if (!is_multiplied(model.operators[before])) {
+      return true;
+    }
     const std::vector<OperatorId>& readers = model.successors[before];
     return !mixes_tokens(model.operators[before].kind) &&
            std::all_of(readers.begin(), readers.end(),
@@ -73,13 +79,13 @@ ModelGraph with_fp8_products(ModelGraph model, const Training& training) {
       backward.transposed_bytes = recipe.transposed * op.output_elements;
       backward.casts_gradient = true;
     }
-    // The copy for the weights' gradient, in place of the tensor where nothing else needs it. Frozen weights have none,
-    // and an adapter beside them multiplies in the training's precision.
+    // The copy for the weights' gradient, in place of the tensor where nothing else needs it. Where something does,
+    // most recipes cast it again. Frozen weights have no copy, and an adapter beside them multiplies in the training's
+    // precision.
     if (op.parameters > 0 && op.frozen == 0) {
-      op.stash_elements += part * inputs;
-      if (op.stash_elements - part * inputs >= inputs && reads_for_itself(model, id)) {
-        op.stash_elements -= inputs;
-      }
+      const bool alone = reads_for_itself(model, id);
+      op.stash_elements -= alone && op.stash_elements >= inputs ? inputs : 0;
+      op.stash_elements += alone || recipe.keeps_both ? part * inputs : 0;
       op.weight_elements *= op.weight_elements > 0 ? part : 1;
     }
     op.resident_bytes += bytes_of_copies(op, copy_bytes, training.fp8_weights);

@@ -150,6 +150,21 @@ void read_micro_batch_size(yaml::Map& map, Training& training) {
   }
 }
 
+// A state's format: whole numbers of bytes, which an optimiser reads and writes as such.
+Precision read_state_precision(yaml::Map& map) {
+  constexpr std::array kFormats = {Precision::fp32, Precision::bf16, Precision::fp16, Precision::fp8};
+  const std::string_view name = map.choice("state_precision", kNumberFormats, row_of(Precision::fp32).name).name;
+  std::string allowed;
+  for (const Precision format : kFormats) {
+    if (row_of(format).name == name) {
+      return format;
+    }
+    allowed += (allowed.empty() ? "" : ", ") + std::string(row_of(format).name);
+  }
+  throw InputError(map.where("state_precision"),
+                   "optimizer states in '" + std::string(name) + "'; allowed: " + allowed);
+}
+
 void read_precision(yaml::Map& map, Training& training) {
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
   if (map.has("expert_skew")) {
@@ -163,6 +178,12 @@ void read_precision(yaml::Map& map, Training& training) {
                        "gradients are accumulated as they are computed or in single precision; allowed: " +
                            std::string(row_of(training.precision).name) + ", fp32");
     }
+  }
+  training.state_precision = read_state_precision(map);
+  training.master_remainders = map.boolean("master_remainders", false);
+  if (training.master_remainders && training.precision != Precision::bf16) {
+    throw InputError(map.where("master_remainders"),
+                     "a weight in single precision is one in bf16 and 16 bits more; allowed: with 'precision' bf16");
   }
   training.fp8 = &map.choice("fp8", kFp8Recipes, training.fp8->name);
   if (training.fp8->products && row_of(training.precision).bytes != 2) {

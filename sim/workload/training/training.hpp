@@ -154,14 +154,15 @@ struct Fp8Row {
   std::string_view name, help;
   std::optional<Precision> products; ///< the format; nothing: that of the training
   int casts = 0;                     ///< kernels that cast a tensor
-  double cast_bytes = 0; ///< what these move for each of its elements; they write two copies, one transposed
-  bool gathers = false;  ///< under sequence parallelism devices cast what they have, and gather it so
-  double transposed = 0; ///< bytes moved for each element that others have cast, to write its transposed copy
+  double cast_bytes = 0;   ///< what these move for each of its elements; they write two copies, one transposed
+  bool gathers = false;    ///< under sequence parallelism devices cast what they have, and gather it so
+  double transposed = 0;   ///< bytes moved for each element that others have cast, to write its transposed copy
+  bool keeps_both = false; ///< backward keeps the transposed copy also of what is kept in 16 bits anyway
 };
 inline constexpr std::array kFp8Recipes = {
     Fp8Row{"none", "all products are of the training's precision", std::nullopt},
     Fp8Row{"delayed", "scales from the largest values of earlier iterations: one kernel reads a tensor and casts it",
-           Precision::fp8, 1, 2 + 2, true, 2},
+           Precision::fp8, 1, 2 + 2, true, 2, true},
     Fp8Row{"tensorwise",
            "scales from the largest value of the tensor: one kernel reads it to find that, one to cast it",
            Precision::fp8, 2, 2 + 2 + 2, true, 2},
@@ -238,6 +239,9 @@ struct Training {
   std::optional<double> expert_skew;           ///< of all mixtures, in place of the model's: as in Routing
   TokenDispatcher dispatcher;                  ///< of all mixtures
   std::optional<Precision> gradient_precision; ///< in which gradients are accumulated and reduced; nothing: the above
+  Precision state_precision = Precision::fp32; ///< of what the optimiser keeps beside master weights
+  /// Of a master weight only those 16 bits are kept that the weight in bf16 lacks (Transformer Engine's FusedAdam).
+  bool master_remainders = false;
   /// Products that make gradients of weights add them to the sums of earlier micro-batches: docs/model.md, "Sums of
   /// gradients". Otherwise what adds them up is not counted.
   bool fused_gradient_sums = false;

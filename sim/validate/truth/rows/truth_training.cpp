@@ -14,6 +14,7 @@
 #include "sim/validate/truth/rows/truth_study.hpp"
 #include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/every_second_product.hpp"
+#include "sim/workload/training/latent_product.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
@@ -274,8 +275,17 @@ private:
     const std::string graphs = row_.flag("cuda_graphs");
     const std::string named = modules_named(graphs, kCapturedModules);
     const std::string modules = has(graphs, "per layer") ? "layer" + (named.empty() ? "" : ", " + named) : named;
+    std::vector<std::string> parts;
     if (!modules.empty()) {
-      line("  launches: {captured: [" + modules + "]}");
+      parts.push_back("captured: [" + modules + "]");
+    }
+    if (framework_.name == "megatron-bridge" && row_.mentions("performance summary")) { // apply_rope_fusion in all
+      parts.push_back("types: {" + std::string(kLatentProduct) +
+                      ": {forward: " + std::to_string(static_cast<int>(kFusedLatentProduct.forward)) +
+                      ", backward: " + std::to_string(static_cast<int>(kFusedLatentProduct.backward)) + "}}");
+    }
+    if (!parts.empty()) {
+      line("  launches: {" + join(parts, ", ") + "}");
     }
   }
 
