@@ -416,15 +416,14 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
   const std::vector<OperatorLaunches> launches = launches_in_groups(problem, stage, split, types, groups);
   GroupPasses passes = write_passes(stage, split, groups, share, times, launches);
   Seconds ahead;
-  std::optional<PromptPasses> prompt;
   if (problem.training.launches.each.value > 0) {
-    if (groups.along(Axis::experts).ranks > 1) {
-      prompt = {passes.forward, passes.backward, passes.backward_input};
-    }
     const RestOfPasses busy = rest;
     ahead = bound_by_host(launches, passes, times, rest);
     if (rest.forward > busy.forward || rest.backward > busy.backward) { // it is late
-      passes = write_passes(stage, split, groups, share, times, launches);
+      GroupPasses prompt = std::exchange(passes, write_passes(stage, split, groups, share, times, launches));
+      if (groups.along(Axis::experts).ranks > 1) {
+        passes.prompt = {std::move(prompt.forward), std::move(prompt.backward), std::move(prompt.backward_input)};
+      }
     }
   }
   Seconds computed_forward, computed_backward;
@@ -434,7 +433,6 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
   }
   passes.rest = parts_of(rest, computed_forward, computed_backward);
   passes.ahead = ahead;
-  passes.prompt = std::move(prompt);
   return passes;
 }
 

@@ -102,7 +102,7 @@ struct GroupPasses {
   OperatorSeconds of_operators;
   AtRest rest;
   Seconds ahead; ///< by how much the host has launched a backward before the device has computed it
-  std::optional<PromptPasses> prompt; ///< where a host launches kernels and ranks share experts
+  std::optional<PromptPasses> prompt; ///< where the host is late and ranks share experts; else these are prompt
 };
 
 /// How long a forward of an operator takes, with what the groups exchange for it.

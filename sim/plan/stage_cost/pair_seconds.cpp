@@ -171,10 +171,7 @@ private:
     if (awaits(pass)) {
       host_ = std::max(host_, pass.ready) + *pass.parts.launches->exchanges[pass.exchanged];
     }
-    if (awaits(pass) || each_part_.value > 0) {
-      pass.launch_end = host_;
-    }
-    const Seconds begin = std::max({exchanges_, pass.ready, pass.launch_end});
+    const Seconds begin = std::max({exchanges_, pass.ready, host_});
     exchanges_ = pass.ready = begin + pass.parts.exchanges[pass.exchanged];
     under_way_.push_back({begin, exchanges_, pass.parts.slower.empty() ? 1 : pass.parts.slower[pass.exchanged]});
     ++pass.exchanged;
