@@ -94,6 +94,7 @@ public:
 
   /// Finds the durations of computations that start as in `timeline`, beside its exchanges; whether any has changed.
   bool follow(const Timeline& timeline) {
+    ends_.push_back(timeline.end());
     constexpr double kSame = 1e-11, kRounding = 1e-13;                    // of all time
     constexpr double kClock = 8 * std::numeric_limits<double>::epsilon(); // of what an engine's clock may show
     rounding_ = std::max(kRounding * timeline.end(), kClock * clock_start(*request_));
@@ -110,6 +111,17 @@ public:
       changed = changed || std::abs(seconds_[executed] - before[executed]) > same;
     }
     return changed;
+  }
+
+  /// Whether it goes round: durations never agree, as where two passes push each other's exchanges to and fro, but when
+  /// all ends hardly differs from one replay to the next.
+  bool goes_round() const {
+    const auto executed = static_cast<double>(ends_.size()) * static_cast<double>(seconds_.size());
+    if (ends_.size() < kAlikeReplays || executed < kMostExecuted) {
+      return false;
+    }
+    const auto [least, most] = std::minmax_element(ends_.end() - kAlikeReplays, ends_.end());
+    return *most - *least <= kAlikeEnds * *most;
   }
 
 private:
@@ -249,6 +261,7 @@ private:
   std::vector<std::vector<Stretch>> exchanges_;   // [device]
   std::vector<double> alone_, seconds_;           // [iteration * tasks + task]
   double rounding_ = 0;                           // times closer than this are equal
+  std::vector<double> ends_;                      // of the timelines that were followed
   std::map<std::tuple<std::int32_t, const DeviceType*, TaskKind>, std::unique_ptr<StepsBeside>> steps_;
 };
 
@@ -271,7 +284,7 @@ std::vector<Timeline> replay_beside_exchanges(ReplayFunction engine, std::span<c
     }
   }
   for (int replays = 1; !open.empty() && replays < kMostReplays; ++replays) {
-    std::erase_if(open, [&](auto& one) { return !one.second.follow(timelines[one.first]); });
+    std::erase_if(open, [&](auto& one) { return !one.second.follow(timelines[one.first]) || one.second.goes_round(); });
     std::vector<ReplayRequest> again;
     for (const auto& [place, one] : open) {
       again.push_back(one.request());

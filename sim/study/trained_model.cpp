@@ -41,10 +41,11 @@ std::shared_ptr<const ModelGraph> trained_model(std::shared_ptr<const ModelGraph
   const bool frozen = std::any_of(model->operators.begin(), model->operators.end(), is_frozen);
   const bool named = training.attention != &kAttentions.front();
   const bool loss = training.loss != &kLosses.front();
+  const bool biases = training.expert_biases != &kExpertBiases.front();
   const bool launched = training.launches.each.value > 0;
   const bool layout = training.image_layout != &kImageLayouts.front();
   const bool norms = training.fused_norms && !training.image_layout->transposes;
-  if (!frozen && !training.fp8->products && !named && !loss && !launched && !layout && !norms) {
+  if (!frozen && !training.fp8->products && !named && !loss && !biases && !launched && !layout && !norms) {
     return model;
   }
   const RankHeads rank{.tensor = training.parallel ? training.parallel->tensor : 1,
@@ -60,8 +61,8 @@ std::shared_ptr<const ModelGraph> trained_model(std::shared_ptr<const ModelGraph
     copy = with_captured_graphs(std::move(copy), training.launches.captured);
     name_host_kernels(copy, training.launches.types);
   }
-  return std::make_shared<const ModelGraph>(training.fp8->products ? with_fp8_products(std::move(copy), training)
-                                                                   : std::move(copy));
+  copy = training.fp8->products ? with_fp8_products(std::move(copy), training) : std::move(copy);
+  return std::make_shared<const ModelGraph>(with_expert_biases(std::move(copy), *training.expert_biases));
 }
 
 } // namespace stagecraft

@@ -110,6 +110,28 @@ TEST_CASE("programs whose ranks share experts come to the unsharded run's loss a
   }
 }
 
+// A hybrid's experts square what is above zero, which needs no router: rows stay where their expert is all the same.
+TEST_CASE("an activation without weights of rows keeps them with the rank of their expert") {
+  TransformerSizes sizes = mixture();
+  sizes.plain_experts = true;
+  const Transformer model = make_transformer(sizes);
+  const Unsharded unsharded(model, sizes);
+  for (const StageAxes& axes : std::initializer_list<StageAxes>{
+           {.experts = {4}},
+           {.degree = 2, .sequence = true, .experts = {8}},
+           {.degree = 2, .sequence = true, .experts = {2, 2}},
+           {.degree = 2, .sequence = true, .rule = TensorRule::torchtitan, .experts = {2}}}) {
+    const auto shared = staged(model, axes);
+    unsharded.check(shared);
+    if (axes.degree == 1) {
+      const std::vector<Step>& steps = std::get<StageProgram>(shared).program.forward;
+      const auto sent =
+          std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.kind == StepKind::all_to_all; });
+      CHECK(sent == 3 * sizes.blocks); // rows, their choices, and rows back: not the activation's rows
+    }
+  }
+}
+
 // Rows go to experts and come back, forward and backward; choices go with them once.
 TEST_CASE("each mixture sends its rows twice in each pass, and what they weigh with them") {
   const TransformerSizes sizes = mixture();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -190,6 +191,167 @@ Math rms_norm_math() {
     const Matrix normalized = inverse_norms(x).asDiagonal() * rows_of(x);
     Numbers dw = zeros({x.sizes.back()});
     rows_of(dw) = normalized.cwiseProduct(rows_of(*reads.gradient)).colwise().sum();
+    return dw;
+  };
+  return math;
+}
+
+namespace {
+
+// Columns of all rows, as numbers of their own.
+Numbers columns_of(const Numbers& all, std::int64_t first, std::int64_t count) {
+  Numbers part = with_last(all, count);
+  rows_of(part) = rows_of(all).middleCols(first, count);
+  return part;
+}
+
+// Calls action(first column, the reads of a group's features).
+void for_each_group(const Reads& reads, std::int64_t width,
+                    const std::function<void(std::int64_t, const Reads&)>& action) {
+  const Numbers& x = *reads.inputs.at(0);
+  fit(x.sizes.back() % width == 0);
+  for (std::int64_t first = 0; first < x.sizes.back(); first += width) {
+    const Numbers input = columns_of(x, first, width), weight = columns_of(*reads.parameters.at(0), first, width);
+    const Numbers gradient = reads.gradient == nullptr ? Numbers{} : columns_of(*reads.gradient, first, width);
+    Reads part = reads;
+    part.inputs = {&input};
+    part.parameters = {&weight};
+    part.gradient = reads.gradient == nullptr ? nullptr : &gradient;
+    action(first, part);
+  }
+}
+
+} // namespace
+
+Math grouped_rms_norm_math(std::int64_t width) {
+  const Math plain = rms_norm_math();
+  const auto of_groups = [=](const Reads& reads, Numbers result, const std::function<Numbers(const Reads&)>& compute) {
+    for_each_group(reads, width, [&](std::int64_t first, const Reads& part) {
+      rows_of(result).middleCols(first, width) = rows_of(compute(part));
+    });
+    return result;
+  };
+  Math math;
+  math.forward = [=](const Reads& reads) { return of_groups(reads, zeros(reads.inputs.at(0)->sizes), plain.forward); };
+  math.backward_input = [=](const Reads& reads, int) {
+    return of_groups(reads, zeros(reads.inputs.at(0)->sizes),
+                     [&](const Reads& part) { return plain.backward_input(part, 0); });
+  };
+  math.backward_weight = [=](const Reads& reads, int) {
+    return of_groups(reads, zeros(reads.parameters.at(0)->sizes),
+                     [&](const Reads& part) { return plain.backward_weight(part, 0); });
+  };
+  return math;
+}
+
+namespace {
+
+// One head of a state space in one sample: y_t = sum over s <= t of decay^(t-s) step_s (C_t . B_s) v_s, + skip v_t.
+struct StateHead {
+  Matrix values, written, read; // v, B and C: [tokens, …]
+  Eigen::VectorXd steps;
+  double decay, skip;
+
+  double power(Eigen::Index t, Eigen::Index s) const { return std::pow(decay, static_cast<double>(t - s)); }
+  double score(Eigen::Index t, Eigen::Index s) const { return read.row(t).dot(written.row(s)); }
+};
+
+struct StateSpaceSizes {
+  std::int64_t width, state, heads_of_group;
+};
+
+// Calls action(first row of the sample, head, it).
+void for_each_head(const Reads& reads, const StateSpaceSizes& sizes,
+                   const std::function<void(std::int64_t, std::int64_t, const StateHead&)>& action) {
+  const Numbers &values = *reads.inputs.at(0), &vectors = *reads.inputs.at(1), &steps = *reads.inputs.at(2);
+  const std::int64_t samples = values.sizes[0], tokens = values.sizes[1], heads = steps.sizes[2];
+  const std::int64_t groups = heads / sizes.heads_of_group;
+  fit(values.sizes[2] == heads * sizes.width && vectors.sizes[2] == 2 * groups * sizes.state &&
+      reads.parameters.at(0)->sizes[0] == heads);
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const std::int64_t row = sample * tokens;
+    for (std::int64_t head = 0; head < heads; ++head) {
+      const std::int64_t group = head / sizes.heads_of_group;
+      const auto number = [&](int parameter) { return reads.parameters.at(parameter)->values.at(head); };
+      action(row, head,
+             {.values = rows_of(values).block(row, head * sizes.width, tokens, sizes.width),
+              .written = rows_of(vectors).block(row, group * sizes.state, tokens, sizes.state),
+              .read = rows_of(vectors).block(row, (groups + group) * sizes.state, tokens, sizes.state),
+              .steps = rows_of(steps).block(row, head, tokens, 1).array() + number(2),
+              .decay = number(0),
+              .skip = number(1)});
+    }
+  }
+}
+
+// What the gradient of a head's output makes of all that it reads.
+struct StateSlopes {
+  Matrix values, written, read;
+  Eigen::VectorXd steps;
+  double decay = 0, skip = 0;
+};
+
+StateSlopes slopes_of(const StateHead& of, const Matrix& gradient) {
+  StateSlopes slopes{of.skip * gradient, Matrix::Zero(of.written.rows(), of.written.cols()),
+                     Matrix::Zero(of.read.rows(), of.read.cols()), Eigen::VectorXd::Zero(of.steps.size())};
+  slopes.skip = gradient.cwiseProduct(of.values).sum();
+  for (Eigen::Index t = 0; t < gradient.rows(); ++t) {
+    for (Eigen::Index s = 0; s <= t; ++s) {
+      const double along = of.values.row(s).dot(gradient.row(t)), power = of.power(t, s);
+      slopes.values.row(s) += power * of.steps[s] * of.score(t, s) * gradient.row(t);
+      slopes.steps[s] += power * of.score(t, s) * along;
+      slopes.written.row(s) += power * of.steps[s] * along * of.read.row(t);
+      slopes.read.row(t) += power * of.steps[s] * along * of.written.row(s);
+      slopes.decay += t == s ? 0 : static_cast<double>(t - s) * power / of.decay * of.steps[s] * of.score(t, s) * along;
+    }
+  }
+  return slopes;
+}
+
+} // namespace
+
+Math state_space_math(std::int64_t width, std::int64_t state, std::int64_t heads_of_group) {
+  const StateSpaceSizes sizes{width, state, heads_of_group};
+  Math math;
+  math.forward = [=](const Reads& reads) {
+    Numbers y = zeros(reads.inputs.at(0)->sizes);
+    for_each_head(reads, sizes, [&](std::int64_t row, std::int64_t head, const StateHead& of) {
+      for (Eigen::Index t = 0; t < of.values.rows(); ++t) {
+        auto out = rows_of(y).row(row + t).segment(head * width, width);
+        out = of.skip * of.values.row(t);
+        for (Eigen::Index s = 0; s <= t; ++s) {
+          out += of.power(t, s) * of.steps[s] * of.score(t, s) * of.values.row(s);
+        }
+      }
+    });
+    return y;
+  };
+  math.backward_input = [=](const Reads& reads, int index) {
+    Numbers dx = zeros(reads.inputs.at(static_cast<std::size_t>(index))->sizes);
+    const std::int64_t groups = reads.inputs.at(2)->sizes[2] / heads_of_group;
+    for_each_head(reads, sizes, [&](std::int64_t row, std::int64_t head, const StateHead& of) {
+      const std::int64_t tokens = of.values.rows(), group = head / heads_of_group;
+      const StateSlopes slopes = slopes_of(of, rows_of(*reads.gradient).block(row, head * width, tokens, width));
+      if (index == 0) {
+        rows_of(dx).block(row, head * width, tokens, width) += slopes.values;
+      } else if (index == 1) {
+        rows_of(dx).block(row, group * state, tokens, state) += slopes.written;
+        rows_of(dx).block(row, (groups + group) * state, tokens, state) += slopes.read;
+      } else {
+        rows_of(dx).block(row, head, tokens, 1) += slopes.steps;
+      }
+    });
+    return dx;
+  };
+  math.backward_weight = [=](const Reads& reads, int index) {
+    Numbers dw = zeros(reads.parameters.at(static_cast<std::size_t>(index))->sizes);
+    for_each_head(reads, sizes, [&](std::int64_t row, std::int64_t head, const StateHead& of) {
+      const StateSlopes slopes =
+          slopes_of(of, rows_of(*reads.gradient).block(row, head * width, of.values.rows(), width));
+      dw.values.at(static_cast<std::size_t>(head)) += index == 0   ? slopes.decay
+                                                      : index == 1 ? slopes.skip
+                                                                   : slopes.steps.sum();
+    });
     return dw;
   };
   return math;

@@ -10,6 +10,10 @@ Math linear_math();
 /// With an adapter: parameters are the frozen weights, A and B.
 Math adapted_linear_math();
 Math rms_norm_math();
+Math grouped_rms_norm_math(std::int64_t width); ///< over so many features at a time
+/// A state space of heads, so many of which share what they write to and read from states of `state` numbers. Its
+/// parameters are of each head: decay, skip, bias of the time step.
+Math state_space_math(std::int64_t width, std::int64_t state, std::int64_t heads_of_group);
 Math gelu_math();
 Math add_math();
 Math multiply_math();

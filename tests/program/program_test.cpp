@@ -88,6 +88,27 @@ TEST_CASE("the emitted program of every layout comes to the unsharded run's loss
   }
 }
 
+// Megatron-LM's mamba_mixer.py: one product by groups of heads, all that follows on these, one product back.
+TEST_CASE("a state space in groups is shared by these, and gathers and scatters tokens once") {
+  TransformerSizes sizes;
+  sizes.state_space = true;
+  const Transformer model = make_transformer(sizes);
+  const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
+  for (const bool sequence : {false, true}) {
+    const Program program = program_of(model, grid(2, 2), sequence);
+    const Outcome outcome = run(program, model.inputs);
+    CHECK(outcome.defects == std::vector<std::string>{});
+    CHECK(error_of(outcome, whole) < 1e-12);
+    // Per block one for the state space and one for the MLP; and the embedding's, and the norm's before the head.
+    const int gathers = count(program.forward, StepKind::all_gather),
+              adds = count(program.forward, StepKind::all_reduce);
+    const int scatters = count(program.forward, StepKind::reduce_scatter);
+    CHECK((sequence ? gathers : 0) == (sequence ? 2 * sizes.blocks + 1 : 0));
+    CHECK((sequence ? scatters : adds) >= 2 * sizes.blocks + 1);
+    CHECK((sequence ? scatters : adds) <= 2 * sizes.blocks + 4); // and the loss's over shared words
+  }
+}
+
 // Operators begin … end as a stage: what comes in is data, and what goes out has a gradient of ones.
 Transformer stage_of(const Transformer& model, int begin, int end) {
   std::vector<OperatorId> stage;

@@ -9,6 +9,7 @@
 #include "sim/workload/layer/expert_layers.hpp"
 #include "sim/workload/layer/latent_attention.hpp"
 #include "sim/workload/layer/layer_signatures.hpp"
+#include "sim/workload/layer/sequence_layers.hpp"
 #include "tests/program/layer_math.hpp"
 
 namespace stagecraft::testing {
@@ -22,7 +23,7 @@ public:
     int x = embedding();
     const int embedded = x;
     for (int block = 0; block < sizes_.blocks; ++block) {
-      x = sizes_.latent ? latent_attention(x) : attention(x);
+      x = sizes_.state_space ? state_space(x) : sizes_.latent ? latent_attention(x) : attention(x);
       x = sizes_.experts > 0 ? mixture(x) : mlp(x);
     }
     if (sizes_.joins) {
@@ -136,6 +137,31 @@ private:
     return add(x, linear(mixed, sizes_.hidden, sizes_.hidden, false));
   }
 
+  // As a hybrid's blocks have it: values, what is written and read, and time steps are products of one norm.
+  int state_space(int x) {
+    constexpr int kState = 2;
+    const int heads = sizes_.heads, groups = sizes_.key_value_heads, width = sizes_.hidden / heads;
+    const int normed = norm(x);
+    const int gate = linear(normed, sizes_.hidden, sizes_.hidden, false);
+    const int vectors = linear(normed, sizes_.hidden, 2 * groups * kState, false);
+    const int values = linear(normed, sizes_.hidden, sizes_.hidden, false);
+    const int steps = linear(normed, sizes_.hidden, heads, false);
+    Layer core = layer({sizes_.tokens, sizes_.hidden}, {sizes_.tokens, sizes_.hidden});
+    core.inputs.push_back({sizes_.tokens, 2 * groups * kState});
+    core.inputs.push_back({sizes_.tokens, heads});
+    core.heads = heads;
+    core.groups = groups;
+    const int mixed = append(state_space_signature(core, sizes_.samples),
+                             state_space_math(width, kState, heads / groups), {values, vectors, steps});
+    const int gated =
+        append(elementwise_signature(of_two(sizes_.hidden), sizes_.samples), multiply_math(), {mixed, gate});
+    Layer of_groups = layer({sizes_.tokens, sizes_.hidden}, {sizes_.tokens, sizes_.hidden});
+    of_groups.groups = groups;
+    const int narrow =
+        append(rms_norm_signature(of_groups, sizes_.samples), grouped_rms_norm_math(sizes_.hidden / groups), {gated});
+    return add(x, linear(narrow, sizes_.hidden, sizes_.hidden, false));
+  }
+
   // A layer that reads a tensor and the choices of a router.
   Layer routed(std::int64_t rows, int in, std::int64_t rows_out, int out) const {
     Layer layer = this->layer({rows, in}, {rows_out, out});
@@ -152,6 +178,17 @@ private:
     return append(expert_linear_signature(product, sizes_.samples), expert_linear_math(), makers);
   }
 
+  // Knows of experts only what the maker of its rows tells.
+  int plain_activation(std::int64_t rows, int from) {
+    const Shape shape = {rows, sizes_.intermediate};
+    Signature signature = elementwise_signature(layer(shape, shape), sizes_.samples);
+    keep_with_expert(signature, made_.operators[from]);
+    signature.inputs.front().maker = from;
+    made_.operators.push_back(std::move(signature));
+    made_.inputs.maths.push_back(gelu_math());
+    return static_cast<int>(made_.operators.size()) - 1;
+  }
+
   int mixture(int x) {
     const int hidden = sizes_.hidden, inner = sizes_.intermediate;
     const std::int64_t tokens = sizes_.tokens, rows = tokens * kTop, samples = sizes_.samples;
@@ -163,9 +200,10 @@ private:
     const int router = append(router_signature(choice, samples), router_math(kTop), {normed});
     const int sent =
         append(dispatch_signature(routed(tokens, hidden, rows, hidden), samples), dispatch_math(), {normed, router});
-    const int expanded = expert_product(rows, hidden, 2 * inner, {sent, router});
-    const int gate = append(gated_signature(routed(rows, 2 * inner, rows, inner), samples), weighted_gated_math(),
-                            {expanded, router});
+    const int expanded = expert_product(rows, hidden, (sizes_.plain_experts ? 1 : 2) * inner, {sent, router});
+    const int gate = sizes_.plain_experts ? plain_activation(rows, expanded)
+                                          : append(gated_signature(routed(rows, 2 * inner, rows, inner), samples),
+                                                   weighted_gated_math(), {expanded, router});
     const int contracted = expert_product(rows, inner, hidden, {gate, router});
     const int back =
         append(combine_signature(routed(rows, hidden, tokens, hidden), samples), combine_math(), {contracted, router});

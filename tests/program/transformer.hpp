@@ -15,10 +15,13 @@ struct TransformerSizes {
   bool tied = false; ///< the head's weight is the embedding's
   int adapters = 0;  ///< rank of those beside products inside blocks, whose own weights are frozen; 0: none
   int experts = 0; ///< a gated mixture of so many, of which a token goes to two, beside a part that all share; 0: none
-  bool expert_bias = false; ///< of the products of experts
-  bool latent = false;      ///< latent attention, with heads of hidden / heads features, half as many of them rotary
-  bool joins = false; ///< behind the blocks, the state lies beside the embedding, and a product joins them, as where
-                      ///< further tokens are predicted
+  bool expert_bias = false;   ///< of the products of experts
+  bool plain_experts = false; ///< GELU between these products, which reads no weights of rows, in place of the gate
+  bool state_space = false;   ///< a state space in place of attention, whose heads are in key_value_heads groups, and a
+                            ///< norm over the features of each
+  bool latent = false; ///< latent attention, with heads of hidden / heads features, half as many of them rotary
+  bool joins = false;  ///< behind the blocks, the state lies beside the embedding, and a product joins them, as where
+                       ///< further tokens are predicted
 };
 
 struct Transformer {

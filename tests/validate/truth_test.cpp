@@ -317,6 +317,8 @@ TEST_CASE("Megatron-Bridge's DeepSeek-V3 predicts the token after the next, too"
   const std::string bridge = study_of(latent_row("NVIDIA Megatron-Bridge performance summary", "none"));
   CHECK_THAT(bridge, Contains("name: layer, repeat: 1, first: 4}") && Contains("name: further_head"));
   CHECK_THAT(study_of(latent_row("some other source", "none")), !Contains("further"));
+  CHECK_THAT(study_of(latent_row("NVIDIA Megatron-Bridge performance summary (w/o MTP)", "none")),
+             !Contains("further"));
 }
 
 TEST_CASE("modules that Megatron-Core runs again are named in the study", "[validate][truth]") {

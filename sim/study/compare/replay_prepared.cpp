@@ -58,33 +58,15 @@ double spread_of_graph(const std::vector<Prepared>& prepared, const std::vector<
 }
 
 // A run by itself is replayed by the engine itself.
-Replayer replayer_of(const Study& study, const std::vector<Prepared>& prepared, int workers) {
+Replayer replayer_of(const Study& study, const std::vector<Prepared>& prepared, int workers, bool of_many = false) {
   const Replayer replayer(study.engine->replay, workers);
-  return prepared.size() == 1 ? replayer : replayer.for_many();
+  return prepared.size() == 1 && !of_many ? replayer : replayer.for_many();
 }
 
-} // namespace
-
-std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared) {
-  std::vector<ReplayRequest> requests;
-  for (const Prepared& one : prepared) {
-    if (one.graph) {
-      requests.push_back({*one.graph, study.platform, iterations_of(study, *one.graph)});
-    }
-  }
-  for (const Prepared& one : prepared) {
-    if (one.graph && one.alone) {
-      requests.push_back({*one.alone, study.platform});
-    }
-  }
-  return until_steady(requests);
-}
-
-void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds,
-                    int workers) {
+void finish(StudyCosts& costs, std::vector<Prepared>& prepared, const Replayer& replayer, std::span<Timeline> timelines,
+            double seconds) {
   const Study& study = costs.study();
   const std::vector<ReplayRequest> requests = replay_requests(study, prepared);
-  const Replayer replayer = replayer_of(study, prepared, workers);
   std::vector<double> spreads = make_steady(replayer, requests, timelines);
   const std::vector<int> drifts = let_drift(study, replayer, requests, timelines, spreads);
   auto spread = spreads.begin();
@@ -113,12 +95,37 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
   }
 }
 
-void replay(StudyCosts& costs, std::vector<Prepared>& prepared, int workers) {
-  const Study& study = costs.study();
+void replay_by(const Replayer& replayer, StudyCosts& costs, std::vector<Prepared>& prepared) {
   const auto start = Clock::now();
-  std::vector<Timeline> timelines = replayer_of(study, prepared, workers)(replay_requests(study, prepared));
+  std::vector<Timeline> timelines = replayer(replay_requests(costs.study(), prepared));
   const double graphs = static_cast<double>(std::max<std::size_t>(1, graphs_in(prepared)));
-  take_timelines(costs, prepared, timelines, seconds_since(start) / graphs, workers);
+  finish(costs, prepared, replayer, timelines, seconds_since(start) / graphs);
+}
+
+} // namespace
+
+std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared) {
+  std::vector<ReplayRequest> requests;
+  for (const Prepared& one : prepared) {
+    if (one.graph) {
+      requests.push_back({*one.graph, study.platform, iterations_of(study, *one.graph)});
+    }
+  }
+  for (const Prepared& one : prepared) {
+    if (one.graph && one.alone) {
+      requests.push_back({*one.alone, study.platform});
+    }
+  }
+  return until_steady(requests);
+}
+
+void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds,
+                    int workers) {
+  finish(costs, prepared, replayer_of(costs.study(), prepared, workers), timelines, seconds);
+}
+
+void replay(StudyCosts& costs, std::vector<Prepared>& prepared, int workers) {
+  replay_by(replayer_of(costs.study(), prepared, workers), costs, prepared);
 }
 
 TaskGraph replayed_graph(const Study& study, const Prepared& prepared) {
@@ -151,9 +158,9 @@ const TaskGraph* folded_of(const Prepared& prepared, const WholeRun& whole) {
   return folded && (prepared.run.devices.size() > kMostDevices || is_long(whole)) ? &*prepared.graph : nullptr;
 }
 
-Prepared run_scenario(StudyMemo& memo, const Scenario& scenario) {
+Prepared run_scenario(StudyMemo& memo, const Scenario& scenario, bool of_many) {
   std::vector<Prepared> prepared = prepare(memo, {scenario});
-  replay(memo.costs, prepared);
+  replay_by(replayer_of(memo.costs.study(), prepared, 1, of_many), memo.costs, prepared);
   return std::move(prepared.front());
 }
 

@@ -31,8 +31,8 @@ struct WholeRun {
 };
 WholeRun whole_run(StudyCosts& costs, const Prepared& prepared);
 
-/// One scenario from end to end: prepared and replayed.
-Prepared run_scenario(StudyMemo& memo, const Scenario& scenario);
+/// One scenario from end to end: prepared and replayed; where it is one `of_many`, as those are (Replayer::for_many).
+Prepared run_scenario(StudyMemo& memo, const Scenario& scenario, bool of_many = false);
 
 /// Whether a run executes more tasks than are replayed once for each of many questions.
 bool is_long(const WholeRun& whole);

@@ -169,7 +169,7 @@ TruthPrediction predict_study(const std::string& study_text, const ValidateOptio
     }
     ScheduleCounts counts;
     StudyMemo memo(study, counts);
-    const Prepared prepared = run_scenario(memo, scenarios_of(study).front());
+    const Prepared prepared = run_scenario(memo, scenarios_of(study).front(), true);
     if (!prepared.run.feasible) {
       return Infeasible{prepared.run.why_not};
     }

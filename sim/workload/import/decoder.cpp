@@ -145,7 +145,7 @@ private:
                 "inputs: [values_silu, vectors_silu, steps], heads: " + std::to_string(s.heads) +
                     ", groups: " + std::to_string(s.groups) + ", chunk: " + std::to_string(s.chunk));
     text_.layer("gated", "mul", "inputs: [state_space, gate_silu]");
-    norm("gated_norm");
+    text_.layer("gated_norm", d_.norm, s.norm_groups > 1 ? "groups: " + std::to_string(s.norm_groups) : "");
     text_.linear("projection", d_.hidden, s.bias);
   }
 
@@ -210,7 +210,8 @@ private:
       text_.layer("query_key_norm", "query_key_norm", heads);
     }
     if (d_.rotary > 0 && layer.turns) {
-      text_.layer("rotary", "rotary", heads + ", part: " + nlohmann::json(d_.rotary).dump());
+      text_.layer("rotary", d_.scaled_rotary ? "scaled_rotary" : "rotary",
+                  heads + ", part: " + nlohmann::json(d_.rotary).dump());
     }
     text_.layer("attention", "attention",
                 heads + ", causal: true" + (layer.window > 0 ? ", window: " + std::to_string(layer.window) : "") +
@@ -266,7 +267,8 @@ private:
     text_.layer("dispatch", "dispatch", "inputs: [" + (e.latent > 0 ? "narrow" : norm_) + ", router]");
     product("expand", "dispatch", (d_.gated ? 2 : 1) * e.intermediate);
     if (d_.gated) {
-      text_.layer("gate", "gated", "inputs: [expand, router], activation: " + d_.activation);
+      text_.layer("gate", d_.experts.clamped ? "clamped_gated" : "gated",
+                  "inputs: [expand, router], activation: " + d_.activation);
     } else {
       text_.layer("gate", d_.activation);
     }

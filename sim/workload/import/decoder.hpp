@@ -28,6 +28,7 @@ struct DecoderExperts {
   int shared = 0;                 ///< features inside the part that every token goes through; 0: there is none
   bool shared_gate = false;       ///< that part is scaled by a logistic function of the token
   bool router_bias = false, bias = false;
+  bool clamped = false; ///< both halves of what experts gate are clamped first
 };
 
 /// Widths of latent attention; 0: the attention is another one.
@@ -41,14 +42,16 @@ struct DecoderLatent {
 struct DecoderStateSpace {
   int heads = 0, head_width = 0, state = 0, groups = 1, taps = 0, chunk = 0;
   bool bias = false, convolution_bias = true; ///< of its products, and of its filters
+  int norm_groups = 1;                        ///< of features that the norm behind it takes apart
 };
 
 /// A decoder-only transformer, or a hybrid with state spaces.
 struct Decoder {
   int hidden = 0, intermediate = 0, vocabulary = 0, sequence = 0;
   int heads = 0, key_value_heads = 0, head_width = 0;
-  int positions = 0; ///< learned ones; 0: none
-  double rotary = 1; ///< fraction of a head's width that turns; 0: no rotary embedding
+  int positions = 0;          ///< learned ones; 0: none
+  double rotary = 1;          ///< fraction of a head's width that turns; 0: no rotary embedding
+  bool scaled_rotary = false; ///< what turns is multiplied with a factor, too (Peng et al. 2023, "YaRN", section 3.4)
   std::vector<DecoderLayer> layers;
   DecoderExperts experts;
   DecoderLatent latent;

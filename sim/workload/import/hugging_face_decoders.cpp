@@ -112,8 +112,8 @@ void read_gpt_oss(Config& config, Decoder& d) {
   config.given("experts_per_token"); // another name of num_experts_per_tok in the published files
   read_experts(config, d, "num_local_experts", kExperts, kTop);
   d.experts.intermediate = d.intermediate;
-  d.experts.router_bias = d.experts.bias = true;
-  d.sinks = true;
+  d.experts.router_bias = d.experts.bias = d.experts.clamped = true;
+  d.sinks = d.scaled_rotary = true;
   d.qkv_bias = d.projection_bias = config.flag("attention_bias", true);
 }
 
@@ -260,7 +260,8 @@ void read_state_space(Config& config, Decoder& d) {
   d.state_space.heads = config.size("mamba_num_heads", kMostHeads, kHeads);
   d.state_space.head_width = config.size("mamba_head_dim", kMostHeadWidth, kWidth);
   read_state_space(config, {"ssm_state_size", "mamba_proj_bias", "mamba_hidden_act"}, d.state_space);
-  config.given("expand"); // what heads and their width make
+  d.state_space.norm_groups = d.state_space.groups; // Zamba2RMSNormGated, Megatron-LM's ExtendedRMSNorm
+  config.given("expand");                           // what heads and their width make
 }
 
 // Nemotron-H and what follows it (NVIDIA 2025): hybrids without positions, squared ReLU without a gate.

@@ -10,6 +10,7 @@
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/layer/expand_blocks.hpp"
+#include "sim/workload/layer/expert_layers.hpp"
 #include "sim/workload/layer/layers.hpp"
 
 namespace stagecraft {
@@ -279,11 +280,20 @@ private:
     }
     layer.cost = cost_of(kind, shaped);
     layer.op.signature = signature_of(kind, shaped, layer.inputs);
+    follow_rows(layer);
     if (map.boolean("frozen", lora_ > 0 && shaped.lora == 0)) {
       layer.cost = freeze(std::move(layer.cost));
       freeze_parameters(layer.op.signature);
     }
     shapes_.push_back(shaped.output);
+  }
+
+  // What works on rows of experts keeps them where these are.
+  void follow_rows(CostedLayer& layer) const {
+    const int maker = layer.inputs.front();
+    if (layer.op.signature && maker != kModelInput && layers_[static_cast<std::size_t>(maker)].op.signature) {
+      keep_with_expert(*layer.op.signature, *layers_[static_cast<std::size_t>(maker)].op.signature);
+    }
   }
 
   // Whether a layer gets an adapter. Notes the names of those that could.

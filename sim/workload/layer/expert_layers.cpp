@@ -242,4 +242,36 @@ Signature combine_signature(const Layer& layer, std::int64_t samples) {
   return signature;
 }
 
+namespace {
+
+// Whether it reads rows, writes as many, and treats each by itself, whoever chose its expert.
+bool works_on_rows(const Signature& signature, std::int64_t rows) {
+  const auto are_rows = [&](const TensorDimensions& dimensions) {
+    return dimensions.size() == 3 && dimensions[kTokenLetter].letter == kTokenLetter &&
+           dimensions[kTokenLetter].size() == rows;
+  };
+  return signature.parameters.empty() && are_rows(signature.output) &&
+         signature.letters[kTokenLetter].along == Along::each &&
+         std::all_of(signature.inputs.begin(), signature.inputs.end(),
+                     [&](const InputSignature& input) { return input.passes_gradient && are_rows(input.dimensions); });
+}
+
+} // namespace
+
+void keep_with_expert(Signature& signature, const Signature& maker) {
+  const auto choices = std::find_if(maker.inputs.begin(), maker.inputs.end(), [](const InputSignature& input) {
+    return !input.passes_gradient && input.dimensions.size() == 3;
+  });
+  const bool makes_rows =
+      choices != maker.inputs.end() && maker.output.size() == 3 && maker.output[kTokenLetter].sorted_by >= 0;
+  if (!makes_rows || !works_on_rows(signature, maker.output[kTokenLetter].size())) {
+    return;
+  }
+  signature.letters[kTokenLetter].pieces = choices->dimensions[kTokenLetter].size();
+  InputSignature read = *choices;
+  read.dimensions.back().letter = add_letter(signature, "choices", read.dimensions.back().size(), Along::whole);
+  signature.inputs.push_back(std::move(read));
+  sort_rows(signature, add_letter(signature, std::string(kExperts), 0, Along::each));
+}
+
 } // namespace stagecraft

@@ -38,4 +38,9 @@ Signature combine_signature(const Layer&, std::int64_t samples);
 /// `padded` each expert processes as many rows as its capacity.
 std::int64_t expert_rows(const Layer& layer, std::int64_t tokens, std::int64_t top);
 
+/// Lets an operator between products of experts know whose row is which: one that works on each row by itself, has no
+/// weights and reads no choices gets those that the maker of its rows read. Where ranks share experts, rows then stay
+/// with the rank of their expert. All other operators stay as they are.
+void keep_with_expert(Signature& signature, const Signature& maker);
+
 } // namespace stagecraft

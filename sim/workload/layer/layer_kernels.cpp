@@ -106,7 +106,9 @@ LayerKernels layer_norm_kernels(const Layer& layer) {
   return both_passes(KernelOp::layer_norm, layer, layer.features_in);
 }
 
-LayerKernels rms_norm_kernels(const Layer& layer) { return both_passes(KernelOp::rms_norm, layer, layer.features_in); }
+LayerKernels rms_norm_kernels(const Layer& layer) {
+  return both_passes(KernelOp::rms_norm, layer, layer.features_in / layer.groups);
+}
 
 LayerKernels query_key_norm_kernels(const Layer& layer) {
   const KernelCall queries{KernelOp::rms_norm, {layer.sequence * layer.heads, layer.features_in}, kRows};

@@ -77,6 +77,8 @@ void read_transposed_convolution(yaml::Map& map, Layer& layer) {
   }
 }
 
+void read_rms_norm(yaml::Map& map, Layer& layer) { layer.groups = map.integer("groups", 1, kLargestSize, 1); }
+
 void read_affine(yaml::Map& map, Layer& layer) { layer.bias = map.boolean("affine", true); }
 
 void read_scale(yaml::Map& map, Layer& layer) {
@@ -264,8 +266,8 @@ constexpr std::array kKinds = {
               read_affine, image_shape, instance_norm_cost, batch_norm_kernels},
     LayerKind{"layer_norm", "layer normalization over features: bias", K::normalization, 1, 1, read_bias, same_shape,
               layer_norm_cost, layer_norm_kernels, layer_norm_signature},
-    LayerKind{"rms_norm", "root mean square normalization over features", K::normalization, 1, 1, read_nothing,
-              same_shape, rms_norm_cost, rms_norm_kernels, rms_norm_signature},
+    LayerKind{"rms_norm", "root mean square normalization over the features of each group: groups", K::normalization, 1,
+              1, read_rms_norm, rms_norm_shape, rms_norm_cost, rms_norm_kernels, rms_norm_signature},
     LayerKind{"query_key_norm",
               "root mean square normalization of each query and key before attention: heads, key_value_heads",
               K::normalization, 1, 1, read_heads, query_key_norm_shape, query_key_norm_cost, query_key_norm_kernels,
@@ -291,7 +293,15 @@ constexpr std::array kKinds = {
         "gated",
         "an activation of the first half of the features times the second half, and the weights of rows: activation",
         K::elementwise, 1, 2, read_gated, gated_shape, gated_cost, gated_kernels, gated_signature},
+    LayerKind{"clamped_gated",
+              "the same of halves that are clamped first, as gpt-oss has it; some frameworks compose it of several "
+              "kernels: activation",
+              K::elementwise, 1, 2, read_gated, gated_shape, gated_cost, gated_kernels, gated_signature},
     LayerKind{"rotary", "rotary embedding of queries and keys before attention: heads, key_value_heads, part",
+              K::elementwise, 1, 1, read_rotary, rotary_shape, rotary_cost, rotary_kernels, rotary_signature},
+    LayerKind{"scaled_rotary",
+              "the same times a factor, as YaRN has it; some frameworks compose it of several kernels: heads, "
+              "key_value_heads, part",
               K::elementwise, 1, 1, read_rotary, rotary_shape, rotary_cost, rotary_kernels, rotary_signature},
     LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels,
               elementwise_signature},

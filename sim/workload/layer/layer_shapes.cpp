@@ -162,6 +162,15 @@ Shape same_shape(Layer& layer) {
   return layer.inputs.front();
 }
 
+Shape rms_norm_shape(Layer& layer) {
+  const std::int64_t features = layer.inputs.front().back();
+  if (features % layer.groups != 0) {
+    refuse(layer, "groups is " + std::to_string(layer.groups) + ", which does not divide the " +
+                      std::to_string(features) + " features; allowed: a divisor");
+  }
+  return same_shape(layer);
+}
+
 // numpy's rule: shapes are aligned at the last dimension; sizes are equal or 1.
 Shape broadcast_shape(Layer& layer) {
   Shape result = layer.inputs.front();

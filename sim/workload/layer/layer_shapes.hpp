@@ -13,8 +13,9 @@ Shape pool_shape(Layer&);
 Shape global_pool_shape(Layer&);
 Shape adaptive_pool_shape(Layer&);
 Shape linear_shape(Layer&);
-Shape image_shape(Layer&); ///< the input's shape; its first dimension counts channels
-Shape same_shape(Layer&);  ///< the input's shape; its last dimension counts features
+Shape image_shape(Layer&);    ///< the input's shape; its first dimension counts channels
+Shape same_shape(Layer&);     ///< the input's shape; its last dimension counts features
+Shape rms_norm_shape(Layer&); ///< the same; refuses groups that do not divide the features
 Shape broadcast_shape(Layer&);
 Shape concat_shape(Layer&);
 Shape flatten_shape(Layer&);

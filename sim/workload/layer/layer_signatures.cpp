@@ -78,7 +78,12 @@ Signature layer_norm_signature(const Layer& layer, std::int64_t samples) {
 }
 
 Signature rms_norm_signature(const Layer& layer, std::int64_t samples) {
-  return normalization_signature(layer, samples, 1);
+  Signature signature = normalization_signature(layer, samples, 1);
+  if (layer.groups > 1) {
+    Letter& groups = signature.letters.back();
+    groups = {"groups of features", layer.groups, Along::each};
+  }
+  return signature;
 }
 
 Signature softmax_signature(const Layer& layer, std::int64_t samples) {

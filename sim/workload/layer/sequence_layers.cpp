@@ -129,12 +129,21 @@ LayerCost state_space_cost(const Layer& layer) {
           .kept = {.inputs = true, .extra = states}};
 }
 
+// Heads of a group share two vectors, which lie behind one another; a single group's are needed by all heads.
 Signature state_space_signature(const Layer& layer, std::int64_t samples) {
   Signature signature = of_sequence(samples, layer.inputs.front().front(), Along::whole);
-  const int heads = add_letter(signature, "heads", layer.heads, Along::each);
-  const int vectors = add_letter(signature, "vectors", layer.inputs[1].back(), Along::whole);
+  const bool grouped = layer.groups > 1;
+  const int heads =
+      add_letter(signature, grouped ? "groups of heads" : "heads", grouped ? layer.groups : layer.heads, Along::each);
+  const std::int64_t both = layer.inputs[1].back();
+  TensorDimensions vectors = tensor_of(samples, kTokenLetter, layer.inputs[1], heads);
+  if (grouped) {
+    vectors.back().sections = {both / 2, both / 2};
+  } else {
+    vectors.back().letter = add_letter(signature, "vectors", both, Along::whole);
+  }
   signature.inputs = {{-1, tensor_of(samples, kTokenLetter, layer.inputs[0], heads)},
-                      {-1, tensor_of(samples, kTokenLetter, layer.inputs[1], vectors)},
+                      {-1, std::move(vectors)},
                       {-1, tensor_of(samples, kTokenLetter, layer.inputs[2], heads)}};
   signature.output = tensor_of(samples, kTokenLetter, layer.output, heads);
   signature.parameters.assign(3, {{{heads, {layer.heads}}}});

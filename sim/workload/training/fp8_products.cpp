@@ -58,7 +58,7 @@ ModelGraph with_fp8_products(ModelGraph model, const Training& training) {
   const double part = copy_bytes / kStoredBytes; // of a tensor's elements, counted in the training's precision
   for (OperatorId id = 0; id < model.size(); ++id) {
     Operator& op = model.operators[id];
-    if (training.fp8_activations && op.type == "gated") {
+    if (training.fp8_activations && (op.type == "gated" || op.type == "clamped_gated")) {
       op.stash_elements *= part;
     }
     if (!has_fp8_products(op)) {

@@ -22,7 +22,7 @@ bool is_layer_norm(const Operator& op) {
 bool is_product(const Operator& op) { return op.kind == KernelKind::matmul && op.type != "expert_linear"; }
 
 bool is_activation(const Operator& op) {
-  return op.kind == KernelKind::elementwise && op.type != "add" && op.type != "rotary";
+  return op.kind == KernelKind::elementwise && op.type != "add" && op.type != "rotary" && op.type != "scaled_rotary";
 }
 
 std::vector<OperatorId> operators_that(const ModelGraph& model, const std::function<bool(OperatorId)>& belong) {

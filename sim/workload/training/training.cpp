@@ -426,6 +426,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.step_overhead = map.quantity<Seconds>("step_overhead", yaml::kDelay, Seconds{0});
   training.attention = &map.choice("attention", kAttentions, training.attention->name);
   training.loss = &map.choice("loss", kLosses, training.loss->name);
+  training.expert_biases = &map.choice("expert_biases", kExpertBiases, training.expert_biases->name);
   training.image_layout = &map.choice("image_layout", kImageLayouts, training.image_layout->name);
   training.fused_norms = map.boolean("fused_norms", false);
   training.framework = map.text("framework", "");

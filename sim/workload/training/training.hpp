@@ -12,6 +12,7 @@
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/workload/attention_kernels.hpp"
+#include "sim/workload/expert_biases.hpp"
 #include "sim/workload/image_layouts.hpp"
 #include "sim/workload/loss_kernels.hpp"
 #include "sim/workload/model_graph.hpp"
@@ -263,8 +264,9 @@ struct Training {
   /// all: docs/model.md, "The slowest of many".
   double device_spread = 0;
   Seconds step_overhead; ///< of the first stage's optimiser step beside its kernels: loader, log, the host's waits
-  const AttentionRow* attention = &kAttentions[0]; ///< which kernels compute attention
-  const LossRow* loss = &kLosses[0];               ///< how the loss over words is computed
+  const AttentionRow* attention = &kAttentions[0];        ///< which kernels compute attention
+  const LossRow* loss = &kLosses[0];                      ///< how the loss over words is computed
+  const ExpertBiasRow* expert_biases = &kExpertBiases[0]; ///< how biases of experts' products are added
   const ImageLayoutRow* image_layout = &kImageLayouts[0];
   bool fused_norms = false; ///< batch norms of images with channels last do the sum and activation behind them
   BlockingSends blocking_sends = BlockingSends::never;

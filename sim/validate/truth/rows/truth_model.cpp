@@ -233,9 +233,11 @@ bool is_of_layers(const TruthRow& row) {
   return row.metric.starts_with("layer_") || row.metric == "activation_memory_share";
 }
 
-// Megatron-Bridge's recipes of DeepSeek-V3 have one such layer (mtp_num_layers = 1).
+// Megatron-Bridge's recipes of DeepSeek-V3 have one such layer (mtp_num_layers = 1), unless a row denies it.
 bool predicts_further(const TruthRow& row) {
-  return plain_words(row.model).starts_with("deepseek-v3") && row.mentions("megatron-bridge");
+  constexpr auto kDenials = std::to_array<std::string_view>({"w/o mtp", "without mtp", "no mtp"});
+  return plain_words(row.model).starts_with("deepseek-v3") && row.mentions("megatron-bridge") &&
+         std::none_of(kDenials.begin(), kDenials.end(), [&](std::string_view denial) { return row.mentions(denial); });
 }
 
 // The decoder of a row whose sizes are stated, but for its vocabulary.
