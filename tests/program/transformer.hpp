@@ -18,10 +18,10 @@ struct TransformerSizes {
   bool expert_bias = false;   ///< of the products of experts
   bool plain_experts = false; ///< GELU between these products, which reads no weights of rows, in place of the gate
   bool state_space = false;   ///< a state space in place of attention, whose heads are in key_value_heads groups, and a
-                            ///< norm over the features of each
-  bool latent = false; ///< latent attention, with heads of hidden / heads features, half as many of them rotary
-  bool joins = false;  ///< behind the blocks, the state lies beside the embedding, and a product joins them, as where
-                       ///< further tokens are predicted
+                              ///< norm over the features of each
+  bool latent = false;        ///< latent attention, with heads of hidden / heads features, half as many of them rotary
+  bool joins = false; ///< behind the blocks, the state lies beside the embedding, and a product joins them, as where
+                      ///< further tokens are predicted
 };
 
 struct Transformer {
