@@ -355,6 +355,17 @@ TEST_CASE("what overlaps, and how ranks share tokens, is as the flags of a row s
   }
 }
 
+TEST_CASE("what is left to hosts is as the flags of a row say, or the reason why it is not predicted", "[validate]") {
+  for (const char* nothing : {"", "none", "false", "n/a"}) {
+    CHECK_THAT(flagged({{"cpu_offload", nothing}}), !Contains("offload:"));
+  }
+  CHECK_THAT(flagged({{"cpu_offload", "activations of 40 layers"}}), Contains("  offload: {activations: 40}\n"));
+  CHECK_THAT(flagged({{"cpu_offload", "optimizer 50 %"}}),
+             Contains("  offload: {optimizer: 0.5") && Contains("gradients: true"));
+  CHECK_THAT(flagged({{"cpu_offload", "weights"}}),
+             Contains("refused: what is left to hosts, 'weights'") && Contains("allowed: none, optimizer 50 %"));
+}
+
 TEST_CASE("a script says how many micro-batches a replica ran", "[validate][truth]") {
   CHECK_THAT(flagged({}), Contains("  micro_batch_size: 1\n"));
   CHECK_THAT(flagged({{"micro_batches", "2"}}), Contains("  micro_batch_size: 4\n")); // 64 samples of eight replicas

@@ -260,12 +260,19 @@ private:
     if (tensor_ > 1 && (row_.flag("tp_comm_overlap") == "true" || row_.mentions("async_TP=True"))) {
       line("  pipelined_exchange: true");
     }
-    const std::string offload = row_.flag("cpu_offload");
-    if (offload.starts_with("optimizer")) {
-      line("  offload: {optimizer: " + std::to_string(number_after(offload, "optimizer ") / kPercents) +
+    return write_offload();
+  }
+
+  std::string write_offload() {
+    const std::string words = row_.flag("cpu_offload");
+    if (words.starts_with("optimizer")) {
+      line("  offload: {optimizer: " + std::to_string(number_after(words, "optimizer ") / kPercents) +
            ", gradients: true}");
-    } else if (offload.starts_with("activations")) {
-      return "activations of some layers alone that are left to hosts are not modelled";
+    } else if (const int layers = number_after(words, "activations of "); layers > 0) {
+      line("  offload: {activations: " + std::to_string(layers) + "}");
+    } else if (!words.empty() && !says_no(words) && !words.starts_with("n/a")) {
+      return "what is left to hosts, '" + excerpt(words) +
+             "', is not modelled; allowed: none, optimizer 50 %, activations of 40 layers";
     }
     return "";
   }
