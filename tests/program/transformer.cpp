@@ -183,10 +183,7 @@ private:
     const Shape shape = {rows, sizes_.intermediate};
     Signature signature = elementwise_signature(layer(shape, shape), sizes_.samples);
     keep_with_expert(signature, made_.operators[from]);
-    signature.inputs.front().maker = from;
-    made_.operators.push_back(std::move(signature));
-    made_.inputs.maths.push_back(gelu_math());
-    return static_cast<int>(made_.operators.size()) - 1;
+    return append(std::move(signature), gelu_math(), {from});
   }
 
   int mixture(int x) {

@@ -58,9 +58,9 @@ double spread_of_graph(const std::vector<Prepared>& prepared, const std::vector<
 }
 
 // A run by itself is replayed by the engine itself.
-Replayer replayer_of(const Study& study, const std::vector<Prepared>& prepared, int workers, bool of_many = false) {
+Replayer replayer_of(const Study& study, bool by_itself, int workers) {
   const Replayer replayer(study.engine->replay, workers);
-  return prepared.size() == 1 && !of_many ? replayer : replayer.for_many();
+  return by_itself ? replayer : replayer.for_many();
 }
 
 void finish(StudyCosts& costs, std::vector<Prepared>& prepared, const Replayer& replayer, std::span<Timeline> timelines,
@@ -121,11 +121,11 @@ std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector
 
 void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds,
                     int workers) {
-  finish(costs, prepared, replayer_of(costs.study(), prepared, workers), timelines, seconds);
+  finish(costs, prepared, replayer_of(costs.study(), prepared.size() == 1, workers), timelines, seconds);
 }
 
 void replay(StudyCosts& costs, std::vector<Prepared>& prepared, int workers) {
-  replay_by(replayer_of(costs.study(), prepared, workers), costs, prepared);
+  replay_by(replayer_of(costs.study(), prepared.size() == 1, workers), costs, prepared);
 }
 
 TaskGraph replayed_graph(const Study& study, const Prepared& prepared) {
@@ -160,7 +160,7 @@ const TaskGraph* folded_of(const Prepared& prepared, const WholeRun& whole) {
 
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario, bool of_many) {
   std::vector<Prepared> prepared = prepare(memo, {scenario});
-  replay_by(replayer_of(memo.costs.study(), prepared, 1, of_many), memo.costs, prepared);
+  replay_by(replayer_of(memo.costs.study(), !of_many, 1), memo.costs, prepared);
   return std::move(prepared.front());
 }
 
