@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "sim/cost/depthwise.hpp"
 #include "sim/cost/least_over_parts.hpp"
 #include "sim/cost/passes.hpp"
 #include "sim/platform/fits/kernel_fits.hpp"
@@ -126,6 +127,9 @@ public:
       return std::nullopt;
     }
     return time_of_passes(what, [&](const Pass& pass, KernelPass which) {
+      if (const auto depthwise = depthwise_time(what, pass, which, type, samples, precision, shard)) {
+        return depthwise;
+      }
       const auto fitted = predicted(what, pass, which, type, samples, precision, shard);
       const Pass part = pass_of_shard(pass, shard);
       return fitted ? std::optional(fitted->time + cast_time(part, type, samples))
@@ -214,6 +218,10 @@ private:
       return least_of_experts(pass, type, what.products.value_or(precision), gap, range);
     }
     const Pass part = pass_of_shard(pass, shard);
+    const auto depthwise = depthwise_time(what, pass, which, type, range.high, precision, shard);
+    if (depthwise) {
+      return std::max(0.0, (*depthwise - gap).value) * range.least_degree / range.high;
+    }
     const auto roofline = [&] {
       const auto shapes = roofline_time(part, what.kind, type, range.high, precision, what.products);
       return shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high

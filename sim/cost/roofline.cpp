@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/cost/depthwise.hpp"
 #include "sim/cost/passes.hpp"
 
 namespace stagecraft {
@@ -82,7 +83,10 @@ public:
   std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
                                             const Shard& shard) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
-    return time_of_passes(what, [&](const Pass& pass, KernelPass) {
+    return time_of_passes(what, [&](const Pass& pass, KernelPass which) {
+      if (const auto depthwise = depthwise_time(what, pass, which, type, samples, precision, shard)) {
+        return depthwise;
+      }
       return roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision, what.products);
     });
   }

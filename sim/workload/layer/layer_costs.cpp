@@ -206,12 +206,17 @@ LayerCost add_cost(const Layer& layer) {
   return {.forward = make_pass(terms * y, inputs_of(layer) + y), .backward_input = make_pass(terms * y, 3 * terms * y)};
 }
 
+// A factor that is broadcast, as a gate of each channel (Hu et al. 2018), is a sum of products for the gradient of its
+// own: they are written, and read again. What is gated has two gradients then, its own and the gate's, which are added.
 LayerCost product_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
   const auto factors = static_cast<double>(layer.inputs.size());
+  const auto broadcast = static_cast<double>(std::count_if(
+      layer.inputs.begin(), layer.inputs.end(), [&](const Shape& factor) { return elements_of(factor) < y; }));
+  constexpr double kSummed = 3, kAdded = 3; // of y: a gradient and what is gated read, written, read; two read, written
   return {.forward = make_pass((factors - 1) * y, x + y),
-          .backward_input = make_pass(factors * y, 2 * x + y),
+          .backward_input = make_pass((factors + broadcast) * y, 2 * x + y + broadcast * (kSummed + kAdded) * y),
           .kept = {.inputs = true}};
 }
 

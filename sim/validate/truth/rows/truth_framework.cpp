@@ -114,9 +114,11 @@ bool says_not_compiled(const TruthRow& row) {
                              [&](std::string_view words) { return row.mentions(words); });
 }
 
+bool says_compiled(const TruthRow& row) { return row.mentions("torch.compile") && !says_not_compiled(row); }
+
 // Of a run that names no framework.
 const TruthFramework& usual_framework(const TruthRow& row) {
-  const bool compiled = row.mentions("torch.compile") && !says_not_compiled(row);
+  const bool compiled = says_compiled(row);
   const std::string zero = plain_words(row.zero);
   if (row.mentions("fsdp") || zero.find("fsdp") != std::string::npos || zero.find("full-shard") != std::string::npos) {
     return named(compiled ? "fsdp" : "torchtitan-eager");
@@ -144,6 +146,9 @@ const TruthFramework& framework_of(const TruthRow& row) {
   const bool titan = framework->name.starts_with("torchtitan");
   if ((titan || framework->name == "fsdp") && says_not_compiled(row)) {
     return named("torchtitan-eager");
+  }
+  if (framework->name == "pytorch" && says_compiled(row)) {
+    return named("pytorch-compiled");
   }
   return framework->name == "torchtitan" && year_of(row) == kLossNotCompiled ? named("torchtitan-2024") : *framework;
 }

@@ -22,6 +22,12 @@ void shape_gpt(Decoder& d) {
   d.tied = d.dropout = d.embedding_dropout = true;
 }
 
+// OPT (Zhang et al. 2022): GPT-3's with ReLU.
+void shape_opt(Decoder& d) {
+  shape_gpt(d);
+  d.activation = "relu";
+}
+
 // MosaicML's MPT (llm-foundry's configurations of its benchmarks): no biases, learned positions, no dropout.
 void shape_mpt(Decoder& d) {
   d.norm = "layer_norm";
@@ -101,7 +107,7 @@ constexpr std::array kFamilies = {
     ModelFamily{"apertus", shape_without_gate, 0}, // xIELU
     ModelFamily{"starcoder", shape_gpt, 4},
     ModelFamily{"cerebras-gpt", shape_gpt, 4},
-    ModelFamily{"opt", shape_gpt, 4},
+    ModelFamily{"opt", shape_opt, 4},
     ModelFamily{"bloom", shape_gpt, 4},
     ModelFamily{"pythia", shape_gpt, 4},
     ModelFamily{"turing", shape_gpt, 4},
@@ -240,6 +246,14 @@ bool predicts_further(const TruthRow& row) {
          std::none_of(kDenials.begin(), kDenials.end(), [&](std::string_view denial) { return row.mentions(denial); });
 }
 
+// SimuMax cuts mixtures down to a few layers of which the first is dense, whatever the whole model has
+// (MooreThreads/SimuMax v1.2, simu_tools/megatron_scripts/scripts/run_pretrain_deepseekv2.sh: MOE_LAYER_FREQ).
+void keep_one_dense(Decoder& d) {
+  for (std::size_t layer = 1; layer < d.layers.size(); ++layer) {
+    d.layers[layer].sparse = d.experts.count > 0;
+  }
+}
+
 // The decoder of a row whose sizes are stated, but for its vocabulary.
 Decoder decoder_of(const TruthRow& row, const ModelFamily& family) {
   const TruthSizes& sizes = row.sizes;
@@ -254,6 +268,9 @@ Decoder decoder_of(const TruthRow& row, const ModelFamily& family) {
   d.experts = {.count = sizes.experts, .top = sizes.experts_active, .intermediate = sizes.expert_hidden};
   d.predicts_further = predicts_further(row);
   family.shape(d);
+  if (row.mentions("SimuMax")) {
+    keep_one_dense(d);
+  }
   if (timed_parts(row) == TimedParts::forward) { // nothing is dropped where nothing is trained
     d.dropout = d.embedding_dropout = false;
   }

@@ -25,6 +25,7 @@ struct DataSet {
   std::string_view name;
   int samples;
   double host_seconds = 0;
+  bool in_16_bits = false; ///< whether the model that is trained on it is, where nothing says otherwise
 };
 // He et al. 2017, table 1 and 4.1: of 1,000,209 ratings the last of each of 6,040 users is left out; four items that a
 // user has not rated stand beside each.
@@ -39,7 +40,8 @@ constexpr std::array kDataSets = {
     DataSet{"cifar10", 50000},
     DataSet{"squad", 88524}, // of at most 384 tokens, 128 of them in common: what transformers' run_qa.py counts
     DataSet{"sentiment140", 1600000}, // Go et al. 2009
-    DataSet{"librispeech", 281241},   // Panayotov et al. 2015, 960 hours
+    // Panayotov et al. 2015, 960 hours; SeanNaren/deepspeech.pytorch, configs/librispeech.yaml: `precision: 16`
+    DataSet{"librispeech", 281241, 0, true},
     DataSet{"movielens-1m", kMovieLensSamples, 4 * kRatings* kDraw},
 };
 
@@ -169,6 +171,7 @@ void read_note(TruthRow& row) {
       std::find_if(kDataSets.begin(), kDataSets.end(), [&](const DataSet& set) { return set.name == row.data_set; });
   row.epoch_samples = known == kDataSets.end() ? 0 : known->samples;
   row.epoch_host_seconds = known == kDataSets.end() ? 0 : known->host_seconds;
+  row.in_16_bits = known != kDataSets.end() && known->in_16_bits;
 }
 
 void read_value(Line& line, TruthRow& row) {

@@ -49,6 +49,7 @@ struct TruthRow {
   std::string data_set;               ///< its name, in lower case; "": none is stated
   int epoch_samples = 0;              ///< samples of its data set; 0: not known
   double epoch_host_seconds = 0;      ///< in which the host prepares an epoch and the devices wait
+  bool in_16_bits = false;            ///< whether its model trains in 16 bits, where the row says nothing
   std::string optimizer;              ///< its name, in lower case; "": none is stated
   /// What flags.csv beside the table says of this case, by column; "unknown" and empty cells left out.
   std::map<std::string, std::string> flags;

@@ -137,10 +137,28 @@ bool is_one_side(const yaml::Node& workload, int tokens) {
 // the mean, and half a bin to fill up.
 bool reads_bins(const TruthRow& row) {
   constexpr int kBinned = 512;
-  return row.mentions("DeepLearningExamples") && letters_of(row.model).starts_with("bert") &&
+  return row.mentions("DeepLearningExamples PyTorch") && letters_of(row.model).starts_with("bert") &&
          row.sizes.sequence == kBinned;
 }
 constexpr int kMeanOfBins = 512 / 2 + 64 / 2; // tokens
+
+// sitar-lab/NeuSight (MIT), neusight/Tracing/trace.py: forwards alone are of BertForSequenceClassification, which has
+// no head for masked words, and trainings of BertForPreTraining, which has both.
+bool classifies(const TruthRow& row) { return row.mentions("NeuSight") && row.mentions("forward only"); }
+
+// BERT without its head for masked words: its layers end with the loss of the other head.
+void leave_masked_words_out(yaml::Node& workload) {
+  yaml::Node layers = *workload.find("layers");
+  const auto is_last = [](const yaml::Node& layer) {
+    const yaml::Node* name = layer.find("name");
+    return name != nullptr && name->text == "next_sentence_loss";
+  };
+  const auto last = std::find_if(layers.items.begin(), layers.items.end(), is_last);
+  if (last != layers.items.end()) {
+    layers.items.erase(last + 1, layers.items.end());
+    yaml::set(workload, "layers", layers);
+  }
+}
 
 // "E,t*3|t*6|t*7|t*8L" of "balance=[3, 6, 7, 8]" in the note, where so many numbered blocks are all that the model has:
 // torchgpipe counts the modules of a sequence, of which these are one each.
@@ -186,6 +204,9 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& s
     model.layers = stated_layers(row, workload);
     model.part.text = "model: " + name + "\n";
     return model;
+  }
+  if (classifies(row)) {
+    leave_masked_words_out(workload);
   }
   const bool binned = reads_bins(row);
   const std::string stated = std::to_string(binned ? kMeanOfBins : row.sizes.sequence);

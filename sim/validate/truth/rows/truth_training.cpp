@@ -142,6 +142,9 @@ private:
   // use TF32 where there is any, and until its version 1.12 its products, too (documentation of torch.backends). Large
   // language models are trained in 16 bits.
   std::string usual_precision() const {
+    if (row_.in_16_bits) {
+      return "fp16";
+    }
     const bool as_left = images_ || framework_.name == "pytorch-2021";
     const auto better = [&](const char* wanted, const char* other) {
       return setting_.precisions.contains(wanted) ? wanted : other;
@@ -328,6 +331,8 @@ private:
   }
 
   bool is_torchgpipe() const { return row_.mentions("torchgpipe"); }
+  // Its pipelines have two stages of each rank where schedules interleave them; those of 2024 as many micro-batches as
+  // ranks (pytorch/torchtitan at 9dec370, torchtitan/parallelisms/pipelining_utils.py).
   bool is_torchtitan() const { return framework_.name.starts_with("torchtitan"); }
 
   void write_selective(const std::string& words) {
@@ -443,7 +448,7 @@ private:
     }
     if (interleave_ == 0 && has(row_.schedule, "interleaved") && pipeline_ > 1) {
       const int layers = row_.sizes.layers / pipeline_;
-      interleave_ = layers % 2 == 0 ? 2 : std::max(layers, 1);
+      interleave_ = layers % 2 == 0 || is_torchtitan() ? 2 : std::max(layers, 1);
       assume(std::to_string(interleave_) + " stages of each rank");
     }
     if (!stages_.empty() && pipeline_ > 1) {
@@ -467,11 +472,15 @@ private:
   // Whether tokens go to experts beside the passes of another micro-batch.
   bool overlaps_experts() const { return row_.flag("moe_a2a_overlap") == "true"; }
 
-  // Where a row states none: one in a pipeline; else four, or as many as the batch is a multiple of.
+  // Where a row states none: one in a pipeline; else four, or as many as the batch is a multiple of, and of no more
+  // tokens than four sequences of 4,096 have.
   int usual_micro_batch(int batch) const {
-    constexpr int kUsual = 4;
+    constexpr int kUsual = 4, kTokens = 4 * 4096;
+    if (pipeline_ > 1 && framework_.name == "torchtitan-2024" && batch % (pipeline_ * replicas_) == 0) {
+      return batch / (pipeline_ * replicas_);
+    }
     int size = pipeline_ > 1 ? 1 : kUsual;
-    while (size > 1 && batch % (size * replicas_) != 0) {
+    while (size > 1 && (batch % (size * replicas_) != 0 || size * row_.sizes.sequence > kTokens)) {
       size /= 2;
     }
     return size;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cost/depthwise.hpp"
+
+#include <algorithm>
+
+#include "sim/workload/layer/kernel_list.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Of [images, channels in, height, width, channels out, kernel height and width, stride, padding, groups].
+enum Dimension { kImages, kIn, kHeight, kWidth, kOut, kKernelHeight, kKernelWidth, kStride, kPadding, kGroups };
+
+double extent(const KernelCall& call, Dimension dimension) { return call.shape[dimension]; }
+
+bool is_depthwise(const Operator& what, const Pass& pass) {
+  return what.kind == KernelKind::convolution && pass.calls.size() == 1 &&
+         pass.calls.front().op == KernelOp::convolution && extent(pass.calls.front(), kGroups) > 1 &&
+         extent(pass.calls.front(), kGroups) == extent(pass.calls.front(), kIn);
+}
+
+double outputs_along(const KernelCall& call, Dimension image, Dimension kernel) {
+  return (extent(call, image) + 2 * extent(call, kPadding) - extent(call, kernel)) / extent(call, kStride) + 1;
+}
+
+// Instructions of a pass over one sample. A value written takes those that find its place, three or four divisions of
+// integers, and for each tap those that find the element, see whether it is in the image, load it and its weight, and
+// multiply; the gradient of the input sees as well whether the stride meets an output there. The gradient of a weight
+// is a sum by a block of threads of its own for each tap, which divide for each element.
+double instructions(const KernelCall& call, KernelPass which) {
+  constexpr double kPlace = 120, kTap = 15, kTapBackward = 20, kElement = 60;
+  const double taps = extent(call, kKernelHeight) * extent(call, kKernelWidth);
+  const double read = extent(call, kImages) * extent(call, kIn) * extent(call, kHeight) * extent(call, kWidth);
+  const double written = extent(call, kImages) * extent(call, kOut) * outputs_along(call, kHeight, kKernelHeight) *
+                         outputs_along(call, kWidth, kKernelWidth);
+  switch (which) {
+  case KernelPass::forward:
+    return written * (kPlace + taps * kTap);
+  case KernelPass::backward_input:
+    return read * (kPlace + taps * kTapBackward);
+  default:
+    return written * taps * kElement;
+  }
+}
+
+// Instructions that a device issues a second, of all threads. Its rate of floating point counts two operations for a
+// multiply-add. Where integers have units of their own, as from Volta on, as many instructions again are issued beside
+// them: together as many as the rate says. Where they have not, as on Pascal, or where the floating point units are
+// twice as many, as on Ampere's boards for graphics and on Hopper, half as many.
+std::optional<double> issued(const DeviceType& type) {
+  constexpr double kOfPeak = 0.65;     // of what could be issued: loads are waited for
+  constexpr double kDoubled = 300e9;   // FLOP/s of a multiprocessor
+  constexpr double kTensorCores = 2.5; // times as fast in 16 bits
+  const auto rate = type.rate(KernelKind::elementwise, Precision::fp32);
+  const auto half = type.rate(KernelKind::matmul, Precision::fp16);
+  const auto single = type.rate(KernelKind::matmul, Precision::fp32);
+  if (!rate) {
+    return std::nullopt;
+  }
+  const bool integers = half && single && half->value > kTensorCores * single->value;
+  const bool doubled = type.processors > 0 && rate->value / type.processors > kDoubled;
+  return kOfPeak * rate->value * (integers && !doubled ? 1.0 : 0.5);
+}
+
+// In 16 bits and with channels last PyTorch takes cuDNN's kernels, so much faster than its own in the geometric mean of
+// its benchmark on an A100 (its pull request 91735).
+double faster_in_16_bits(KernelPass which) { return which == KernelPass::forward ? 1.23 : 1.30; }
+
+} // namespace
+
+std::optional<Seconds> depthwise_time(const Operator& what, const Pass& pass, KernelPass which, const DeviceType& type,
+                                      double samples, Precision precision, const Shard& shard) {
+  const std::optional<double> rate = is_depthwise(what, pass) ? issued(type) : std::nullopt;
+  if (!rate) {
+    return std::nullopt;
+  }
+  const double bytes = row_of(precision).bytes;
+  const double faster = bytes < row_of(Precision::fp32).bytes ? faster_in_16_bits(which) : 1;
+  const Seconds computing{samples * instructions(pass.calls.front(), which) / (*rate * faster * shard.degree)};
+  const Bytes traffic{(samples * pass.moved_elements * shard.activations + pass.moved_parameters) * bytes};
+  return pass.kernels * type.launch_overhead + std::max(computing, traffic / type.memory_bandwidth);
+}
+
+} // namespace stagecraft
