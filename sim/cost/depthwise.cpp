@@ -2,6 +2,7 @@
 #include "sim/cost/depthwise.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/workload/layer/kernel_list.hpp"
 
@@ -20,7 +21,8 @@ bool is_depthwise(const Operator& what, const Pass& pass) {
 }
 
 double outputs_along(const KernelCall& call, Dimension image, Dimension kernel) {
-  return (extent(call, image) + 2 * extent(call, kPadding) - extent(call, kernel)) / extent(call, kStride) + 1;
+  return std::floor((extent(call, image) + 2 * extent(call, kPadding) - extent(call, kernel)) / extent(call, kStride)) +
+         1;
 }
 
 // Instructions of a pass over one sample. A value written takes those that find its place, three or four divisions of

@@ -418,6 +418,7 @@ Sharding sharding_of(const ParallelDegrees& degrees, int devices) {
                                                                                          : Reduce::each_micro_batch),
                     .gather = rule.gather,
                     .prefetch = rule.prefetch,
+                    .prefetch_backward = rule.prefetch_backward,
                     .quantized_weights = rule.quantized_weights,
                     .secondary = rule.secondary,
                     .quantized_gradients = rule.quantized_gradients};

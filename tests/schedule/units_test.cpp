@@ -131,6 +131,15 @@ TEST_CASE("weights are gathered one unit ahead", "[schedule][units]") {
   CHECK(iteration(2, 100) == near(7 * 2 + 1));
 }
 
+// FSDP's BACKWARD_POST: forward hides all but the first, backward waits for each of three.
+TEST_CASE("backward may gather weights later than forward", "[schedule][units]") {
+  Sharding sharding = weights(Reshard::after_forward);
+  sharding.prefetch_backward = 0;
+  CHECK(run({.gather = 0.5, .sharding = sharding}).iteration() == near(0.5 + 2 * kUnits + 3 * 0.5));
+  sharding.prefetch_backward = 1;
+  CHECK(run({.gather = 0.5, .sharding = sharding}).iteration() == near(0.5 + 2 * kUnits));
+}
+
 // B3 … B0 end at 5, 6, 7, 8 where nothing holds them up.
 TEST_CASE("gradients are reduced beside the next unit's backward, at most two units' at a time", "[schedule][units]") {
   const auto iteration = [](double reduce) {
@@ -245,7 +254,8 @@ TEST_CASE("the closed form of units is their replay", "[schedule][units]") {
           for (const double recompute : {0.0, 1.0}) {
             for (const int m : {1, 2, 5}) {
               CAPTURE(reshard.name, reduce.name, prefetch, gather, reducing, recompute, m);
-              const Sharding sharding = weights(reshard.reshard, reduce.reduce, prefetch);
+              Sharding sharding = weights(reshard.reshard, reduce.reduce, prefetch);
+              sharding.prefetch_backward = m == 2 ? std::optional(3 - prefetch) : std::nullopt;
               const double replayed = run({.gather = gather,
                                            .reduce = reducing,
                                            .recompute = recompute,

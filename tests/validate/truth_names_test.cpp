@@ -134,6 +134,43 @@ TEST_CASE("TorchTitan is that of the year in which the source appeared, and not 
   CHECK(framework("fms-fsdp", "torch.compile") == "fsdp");
 }
 
+TEST_CASE("plain PyTorch is compiled where that is said", "[validate][truth]") {
+  TruthRow row = row_on("A100");
+  row.source = "NeuSight labels";
+  CHECK(framework_of(row).name == "pytorch");
+  row.note = "torch.compile (fusion)";
+  CHECK(framework_of(row).name == "pytorch-compiled");
+  row.note = "without torch.compile";
+  CHECK(framework_of(row).name == "pytorch");
+}
+
+// pipelining_utils.py at 9dec370: micro-batches are as many as ranks, and two stages of each rank where they
+// interleave.
+TEST_CASE("TorchTitan's pipelines of 2024 have as many micro-batches as ranks", "[validate][truth]") {
+  TruthRow row = row_on("h100-80gb-sxm");
+  row.source = "pytorch/torchtitan docs/performance.md (2024)";
+  row.degrees.pipeline = 4;
+  row.micro_batch = 0;
+  CHECK_THAT(text_of(row), Contains("  micro_batch_size: 4\n")); // 64 samples of four replicas in four micro-batches
+  row.source = "pytorch/torchtitan (2025)";
+  CHECK_THAT(text_of(row), Contains("  micro_batch_size: 1\n"));
+  row.schedule = "interleaved 1F1B";
+  row.sizes.layers = 12; // three of each rank
+  CHECK_THAT(text_of(row), Contains("    interleave: 2\n"));
+  row.source = "NVIDIA/Megatron-LM README";
+  CHECK_THAT(text_of(row), Contains("    interleave: 3\n"));
+}
+
+// Four sequences of up to 4,096 tokens; of more tokens fewer.
+TEST_CASE("a micro-batch that nobody states has no more tokens than four usual sequences", "[validate][truth]") {
+  TruthRow row = row_on("h100-80gb-sxm");
+  row.micro_batch = 0;
+  for (const auto& [tokens, size] : {std::pair{4096, "4"}, {4097, "2"}, {8192, "2"}, {16384, "1"}, {32768, "1"}}) {
+    row.sizes.sequence = tokens;
+    CHECK_THAT(text_of(row), Contains(std::string("  micro_batch_size: ") + size + "\n"));
+  }
+}
+
 // PyTorch 2.0 brought scaled dot product attention in March 2023.
 TEST_CASE("plain PyTorch has the attention of its year", "[validate][truth]") {
   TruthRow row = row_on("A100");

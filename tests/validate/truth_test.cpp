@@ -299,6 +299,51 @@ TEST_CASE("a laboratory's runs are predicted from its own kernels where they are
   CHECK_THAT(device("NeMo user guide"), Contains("\"type\": \"b200-sxm\""));
 }
 
+TEST_CASE("Zeus' V100 has the memory that its batches need", "[validate][truth]") {
+  const auto device = [](const std::string& source) {
+    return study_of("case,source,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value\na," + source +
+                    ",resnet50,v100,1,8,8,iteration_seconds,s,1\n");
+  };
+  CHECK_THAT(device("Zeus power traces"), Contains("\"type\": \"v100-pcie-32gb\""));
+  CHECK_THAT(device("Somebody"), Contains("\"type\": \"v100-pcie-16gb\""));
+}
+
+// neusight/Tracing/trace.py: forwards alone are of BertForSequenceClassification.
+TEST_CASE("NeuSight's forwards of BERT have no head for masked words", "[validate][truth]") {
+  const auto model = [](const std::string& source, const std::string& note) {
+    return study_of(
+        "case,source,model,seq_len,gpu,num_gpus,micro_batch,global_batch,precision,metric,unit,value,note\na," +
+        source + ",bert_large,128,v100,1,8,8,fp32,iteration_seconds,s,1," + note + "\n");
+  };
+  CHECK_THAT(model("NeuSight labels", "inf; forward only"),
+             Contains("next_sentence_loss") && !Contains("masked_language"));
+  CHECK_THAT(model("NeuSight labels", "train"), Contains("masked_language"));
+  CHECK_THAT(model("Somebody", "forward only"), Contains("masked_language"));
+}
+
+// PyTorch's example reads sequences in bins; TensorFlow's does not.
+TEST_CASE("bins of sequences are those of NVIDIA's example in PyTorch", "[validate][truth]") {
+  const auto tokens = [](const std::string& example) {
+    return study_of(
+        "case,source,model,seq_len,gpu,num_gpus,micro_batch,global_batch,precision,metric,unit,value\na,NVIDIA "
+        "DeepLearningExamples " +
+        example + ",BERT-large,512,v100,1,8,8,fp16,iteration_seconds,s,1\n");
+  };
+  CHECK_THAT(tokens("PyTorch/LanguageModeling/BERT"), Contains("\"shape\": [\"288\"]"));
+  CHECK_THAT(tokens("TensorFlow/LanguageModeling/BERT"), Contains("\"shape\": [\"512\"]"));
+}
+
+TEST_CASE("OPT is GPT-3 with ReLU", "[validate][truth]") {
+  const auto model = [](const std::string& name) {
+    return study_of(
+        "case,model,layers,hidden,heads,seq_len,vocab,gpu,num_gpus,micro_batch,global_batch,precision,metric,"
+        "unit,value\na," +
+        name + ",2,512,8,128,1024,v100,1,8,8,fp32,iteration_seconds,s,1\n");
+  };
+  CHECK_THAT(model("opt_13"), Contains("relu") && !Contains("gelu"));
+  CHECK_THAT(model("gpt3_xl"), Contains("gelu_tanh") && !Contains("relu"));
+}
+
 // A row of DeepSeek-V3 with four layers, the first three of them dense; of a source.
 TruthRow latent_row(const std::string& source, const std::string& recompute) {
   const std::string header =
@@ -312,6 +357,13 @@ TruthRow latent_row(const std::string& source, const std::string& recompute) {
 }
 
 std::string study_of(const TruthRow& row) { return std::get<TruthStudy>(truth_study(row, kRoot)).text; }
+
+// run_pretrain_deepseekv2.sh: MOE_LAYER_FREQ is ([0]*1+[1]*(L-1)).
+TEST_CASE("SimuMax cuts mixtures down to layers of which the first is dense", "[validate][truth]") {
+  CHECK_THAT(study_of(latent_row("MooreThreads/SimuMax docs", "none")),
+             Contains("name: layer, repeat: 1, first: 0}") && Contains("name: layer, repeat: 3, first: 1}"));
+  CHECK_THAT(study_of(latent_row("Somebody's Megatron-LM", "none")), Contains("name: layer, repeat: 3, first: 0}"));
+}
 
 TEST_CASE("Megatron-Bridge's DeepSeek-V3 predicts the token after the next, too", "[validate][truth]") {
   const std::string bridge = study_of(latent_row("NVIDIA Megatron-Bridge performance summary", "none"));
@@ -553,6 +605,7 @@ TEST_CASE("a row without a precision has what its framework leaves it at", "[val
            Expected{",resnet50,,,,,a40-48gb", "tf32"},
            Expected{"Zeus,bert-base,,,,,v100", "fp32"},
            Expected{"Zeus,bert-base,,,,,a40-48gb", "tf32"},
+           Expected{"Zeus,deepspeech2,,,,,a40-48gb", "tf32"},
            Expected{",gpt,4,512,8,512,v100", "fp16"},
            Expected{",gpt,4,512,8,512,a40-48gb", "bf16"},
        }) {
@@ -562,6 +615,14 @@ TEST_CASE("a row without a precision has what its framework leaves it at", "[val
     CHECK_THAT(study.text, Contains(std::string("  precision: ") + precision + "\n"));
     CHECK_THAT(join(study.assumed), Contains(std::string("precision ") + precision));
   }
+}
+
+// SeanNaren/deepspeech.pytorch, configs/librispeech.yaml: `precision: 16`.
+TEST_CASE("Deep Speech 2 trains on LibriSpeech in 16 bits", "[validate][truth]") {
+  const auto rows =
+      read_truth(table_of("case,source,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n"
+                          "a,Zeus,deepspeech2,a40-48gb,1,8,8,epoch_seconds,s,10,dataset=librispeech\n"));
+  CHECK_THAT(std::get<TruthStudy>(truth_study(rows.at(0), kRoot)).text, Contains("  precision: fp16\n"));
 }
 
 TEST_CASE("a row's optimiser is that of its states", "[validate][truth]") {

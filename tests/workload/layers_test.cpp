@@ -366,6 +366,20 @@ TEST_CASE("views cost nothing, concatenation adds up, sums broadcast", "[workloa
   CHECK(test::find_operator(graph, "x").output_elements == 24);
 }
 
+// y = a b of 24 elements each: backward reads a, b and dy and writes da and db, two of which the sums of all kernels
+// here count, 2 x 48 + 24. A gate of two for y has a gradient that is a sum of 24 products: these are written and read,
+// with dy and what is gated read for them, and the gradients of what is gated are added: 9 x 24, and the gate twice.
+TEST_CASE("the gradient of a factor that is broadcast is a sum of products", "[workload]") {
+  const ModelGraph graph = test::workload("name: t\ninput: {shape: [2, 3, 4]}\nlayers:\n"
+                                          "  - {name: a, kind: conv2d, channels: 2, kernel: 1}\n"
+                                          "  - {name: p, kind: global_avg_pool}\n"
+                                          "  - {name: whole, kind: mul, inputs: [a, a]}\n"
+                                          "  - {name: gated, kind: mul, inputs: [a, p]}\n"
+                                          "  - {name: y, kind: add, inputs: [whole, gated]}\n");
+  CHECK(test::find_operator(graph, "whole").backward_input.moved_elements == 2 * 48 + 24);
+  CHECK(test::find_operator(graph, "gated").backward_input.moved_elements == 9 * 24 + 2 * 2);
+}
+
 TEST_CASE("a layer without a parameter before it has no backward and keeps nothing", "[workload]") {
   const ModelGraph graph = test::workload(R"(
 name: t

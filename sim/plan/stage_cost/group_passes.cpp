@@ -301,14 +301,34 @@ bool goes_in_pieces(const std::vector<Exchange>& exchanges) {
                      [](const Exchange& one) { return one.axis == Axis::tensor && one.when == Exchange::When::round; });
 }
 
-// The times of products that are computed in pieces: `pieces` has the times of each piece of the axis's.
-void cut_into_pieces(const RankShare& part, OperatorId op, int count, SlowestTimes& pieces, OperatorTime& time) {
-  const bool forward = goes_in_pieces(part.forward), backward = goes_in_pieces(part.backward);
-  if (forward || backward) {
-    const OperatorTime piece = pieces.of(op, part.shard);
-    time.forward = forward ? piece.forward * count : time.forward;
-    time.backward_input = backward ? piece.backward_input * count : time.backward_input;
+// What goes round a tensor group, at once.
+Seconds at_once(const std::vector<Exchange>& exchanges, const AxisGroups& groups, double share) {
+  Seconds sum;
+  for (const Exchange& one : exchanges) {
+    if (one.axis == Axis::tensor && one.when == Exchange::When::round) {
+      sum += seconds_of(collective_on(one.kind, groups.along(one.axis), one.bytes * share));
+    }
   }
+  return sum;
+}
+
+// The times of products that are computed in pieces: `pieces` has the times of each piece of the axis's. Few rows are
+// slow, so several pieces are computed at once (Transformer Engine's user buffers have three streams for them). With
+// what they lose to exchanges beside them they take no longer than the whole product and the exchange behind it.
+void cut_into_pieces(const RankShare& part, OperatorId op, const AxisGroups& groups, double share, SlowestTimes& pieces,
+                     OperatorTime& time) {
+  const bool forward = goes_in_pieces(part.forward), backward = goes_in_pieces(part.backward);
+  if (!forward && !backward) {
+    return;
+  }
+  const int count = groups.along(Axis::tensor).ranks;
+  const OperatorTime piece = pieces.of(op, part.shard);
+  const auto in_pieces = [&](Seconds of_piece, Seconds whole, const std::vector<Exchange>& exchanges) {
+    return std::min(of_piece * count, whole + at_once(exchanges, groups, share) * (1 - kTakenByExchange));
+  };
+  time.forward = forward ? in_pieces(piece.forward, time.forward, part.forward) : time.forward;
+  time.backward_input =
+      backward ? in_pieces(piece.backward_input, time.backward_input, part.backward) : time.backward_input;
 }
 
 // What operators of these times and the exchanges between them make of each pass.
@@ -395,7 +415,7 @@ std::vector<OperatorTime> slowest_times(const Problem& problem, const Stage& sta
   std::vector<OperatorTime> times;
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
     times.push_back(slowest.of(stage.operators[at], split.operators[at].shard));
-    cut_into_pieces(split.operators[at], stage.operators[at], count, pieces, times.back());
+    cut_into_pieces(split.operators[at], stage.operators[at], groups, share, pieces, times.back());
     if (!loads.empty() && loads[at] != 1) {
       OperatorTime& time = times.back();
       time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};

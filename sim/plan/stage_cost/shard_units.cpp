@@ -304,7 +304,8 @@ Bytes unit_buffers(const Training& training, const Stage& stage, const std::vect
   const bool several = stage.replicas() > 1;
   Bytes buffers;
   if (sharding.parts_weights() && (several || training.offload.parameters)) {
-    buffers += most_in_a_row(units, static_cast<std::size_t>(sharding.prefetch) + 1,
+    const int ahead = std::max(sharding.ahead(false), sharding.ahead(true));
+    buffers += most_in_a_row(units, static_cast<std::size_t>(ahead) + 1,
                              [&](const ShardUnit& unit) { return held_while_gathered(sharding, unit); });
   }
   if (sharding.parts_gradients() && (several || training.offload.gradients)) {

@@ -80,7 +80,6 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
   const std::vector<char> gathers = steps_that_gather(sharding.reshard, steps);
   const std::vector<char> reduces = steps_that_reduce(sharding.reduce, steps, UnitPass::backward);
   const TripsByStep trips = trips_by_step(units, steps, numbers);
-  const auto ahead = static_cast<std::size_t>(sharding.prefetch) + 1;
   const std::size_t back = kUnitsToReturn + 1; // steps before the one that needs activations
   std::vector<Seconds> ends(steps.size()), reduced(steps.size()), left(steps.size()), gone(steps.size());
   const auto end_before = [&](std::size_t n, std::size_t count) { return n >= count ? ends[n - count] : Seconds{0}; };
@@ -88,8 +87,9 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
   for (std::size_t n = 0; n < steps.size(); ++n) {
     const UnitSeconds& unit = units[static_cast<std::size_t>(steps[n].unit)];
     if (gathers_units && gathers[n] != 0) {
-      const bool again = unit.gather_again.value > 0 && steps[n].pass != UnitPass::forward;
-      Seconds ready = end_before(n, ahead);
+      const bool backward = steps[n].pass != UnitPass::forward;
+      const bool again = unit.gather_again.value > 0 && backward;
+      Seconds ready = end_before(n, static_cast<std::size_t>(sharding.ahead(backward)) + 1);
       if (!again && unit.fetch.value > 0) {
         ready = arrived = std::max(arrived, ready) + unit.fetch;
       }

@@ -167,7 +167,7 @@ void TaskGraphBuilder::run_alone(int stage, std::size_t device, Whose whose, boo
   for (std::size_t n = 0; n < places.size(); ++n) {
     const TaskId step = graph_.program[places[n]];
     const TaskId copy = gathers[n] != 0 ? fetch_weights(stage, device, n, 1, whose, step) : step;
-    const std::int32_t issue = places[n] - 1 - request_.sharding.prefetch;
+    const std::int32_t issue = places[n] - 1 - request_.sharding.ahead(steps[n].pass != UnitPass::forward);
     if (copy != step && issue >= graph_.program_begin[replica.device]) {
       edge_runs_.push_back({graph_.program[issue], copy, 1});
     } else if (copy != step) {

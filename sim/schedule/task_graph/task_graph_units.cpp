@@ -270,7 +270,8 @@ void TaskGraphBuilder::gather_units(int stage, const FoldedGroup& all, Whose who
     for (const std::size_t member : members) {
       const ReplicaTasks& replica = replicas_[stage][member];
       const std::int32_t at = unit_steps_[stage][member][n];
-      const std::int32_t issue = at - 1 - request_.sharding.prefetch;
+      const bool backward = pass_of(graph_.works[graph_.work[graph_.program[at]]].kind) != UnitPass::forward;
+      const std::int32_t issue = at - 1 - request_.sharding.ahead(backward);
       const TaskId begin = again ? made[n].begin : fetch_weights(stage, member, n, part, whose, made[n].begin);
       if (issue >= graph_.program_begin[replica.device]) {
         edge_runs_.push_back({graph_.program[issue], begin, 1});

@@ -109,6 +109,14 @@ ShardingRule load_sharding(yaml::Map& map) {
                                             "the step; allowed: with 'gather: before-use', or 'zero' 3");
   }
   rule.prefetch = map.integer("prefetch", 0, kMostPrefetch, rule.prefetch);
+  if (rule.zero < Zero::weights && map.has("prefetch_backward")) {
+    throw InputError(map.where("prefetch_backward"),
+                     "'prefetch_backward' says how early backward gathers weights, which "
+                     "it does with 'zero' 3 alone");
+  }
+  if (map.has("prefetch_backward")) {
+    rule.prefetch_backward = map.integer("prefetch_backward", 0, kMostPrefetch, rule.prefetch);
+  }
   load_zero_plus_plus(map, rule);
   return rule;
 }

@@ -78,7 +78,8 @@ struct ShardingRule {
   std::optional<Reshard> reshard; ///< nothing: after forward, or, in a pipeline, after the step
   std::optional<Reduce> reduce;   ///< nothing: each micro-batch's, or, in a pipeline, the last one's
   Gather gather = Gather::after_step;
-  int prefetch = 1; ///< units whose weights are gathered before the one that computes has ended
+  int prefetch = 1;                     ///< units whose weights are gathered before the one that computes has ended
+  std::optional<int> prefetch_backward; ///< the same in backward; nothing: as many
   // ZeRO++ (Wang et al. 2023).
   QuantizedWeights quantized_weights = QuantizedWeights::none;
   int secondary = 0; ///< replicas that share a second copy of the weights, from which backward gathers; 0: none
@@ -95,7 +96,8 @@ struct Sharding {
   Reshard reshard = Reshard::after_forward;
   Reduce reduce = Reduce::each_micro_batch;
   Gather gather = Gather::after_step;
-  int prefetch = 1;
+  int prefetch = 1;                                            ///< as in ShardingRule
+  std::optional<int> prefetch_backward;                        ///< as in ShardingRule
   QuantizedWeights quantized_weights = QuantizedWeights::none; ///< these three as in ShardingRule
   int secondary = 0;
   bool quantized_gradients = false;
@@ -105,6 +107,8 @@ struct Sharding {
   bool by_unit() const { return zero >= Zero::gradients || gathers_units(); }
   /// Weights are gathered unit by unit, where a pass needs them.
   bool gathers_units() const { return on() && (zero == Zero::weights || gather == Gather::before_use); }
+  /// Units that are gathered before the one that computes has ended, forward or in backward.
+  int ahead(bool backward) const { return backward ? prefetch_backward.value_or(prefetch) : prefetch; }
   /// Beside gathered units a replica holds its part of the weights only.
   bool parts_weights() const { return zero == Zero::weights && reshard == Reshard::after_forward; }
   /// Between micro-batches a replica holds its part of the gradients only.
