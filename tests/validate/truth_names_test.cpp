@@ -436,6 +436,55 @@ TEST_CASE("a public script that launched a table's runs says what the table does
   CHECK(launcher_flags(row).empty());
 }
 
+// Megatron-LM, examples/academic_paper_scripts/sc21/run_table_1.sh: 76B has micro-batches of 2 and 5 layers of 15 in
+// each of three virtual stages, 39B micro-batches of 4 and none.
+TEST_CASE("the runs of Narayanan et al. are those of their script", "[validate][truth]") {
+  TruthRow row = row_on("a100-80gb-sxm");
+  row.source = "Narayanan et al. 2021 (SC21)";
+  row.table = "Table 1";
+  row.schedule = "interleaved-1f1b";
+  row.micro_batch = 0;
+  row.devices = 32;
+  row.degrees.tensor = 8;
+  row.degrees.pipeline = 4;
+  row.sizes.layers = 60;
+  row.sizes.hidden = 10240;
+  row.sizes.heads = 80;
+  row.flags = launcher_flags(row);
+  const std::string interleaved = text_of(row);
+  CHECK_THAT(interleaved, Contains("  micro_batch_size: 2\n") && Contains("    interleave: 3\n") &&
+                              Contains("schedules: [interleaved]"));
+  row.sizes.layers = 48;
+  row.sizes.hidden = 8192;
+  row.sizes.heads = 64;
+  row.flags = launcher_flags(row);
+  const std::string plain = text_of(row);
+  CHECK_THAT(plain, Contains("  micro_batch_size: 4\n") && !Contains("interleave") && Contains("schedules: [1f1b]"));
+}
+
+TEST_CASE("Korthikanti's larger models are interleaved in figure 1, too", "[validate][truth]") {
+  TruthRow row = row_on("a100-80gb-sxm");
+  row.source = "Korthikanti et al. 2023";
+  row.table = "Figure 1 (GiB per GPU)";
+  row.model = "GPT 175B";
+  CHECK(launcher_flags(row).at("vp") == "3");
+  row.model = "GPT 22B";
+  CHECK(launcher_flags(row).empty());
+}
+
+// 15 layers of a rank in three stages, 14 in two, 13 in as many; of 22 layers and 8 ranks, which do not divide, a stage
+// each, with the embedding's and the head's: Zero Bubble's models.
+TEST_CASE("interleaved stages that nobody counts are few, and divide the layers of a rank", "[validate][truth]") {
+  TruthRow row = row_on("a100-80gb-sxm");
+  row.schedule = "interleaved 1F1B";
+  row.degrees.pipeline = 4;
+  row.degrees.interleave = 1; // as tables have it that mean no other than one pipeline
+  for (const auto& [layers, stages] : {std::pair{60, "3"}, {56, "2"}, {52, "13"}, {22, "6"}}) {
+    row.sizes.layers = layers;
+    CHECK_THAT(text_of(row), Contains(std::string("    interleave: ") + stages + "\n"));
+  }
+}
+
 TEST_CASE("devices of a DGX-2 are in its sockets", "[validate][truth]") {
   CHECK_THAT(text_of(row_on("v100-32gb-sxm(DGX-2)")), Contains("v100-sxm3-32gb\""));
   CHECK_THAT(text_of(row_on("v100-32gb-sxm-450w(DGX-2H)")), Contains("v100-sxm3-32gb-450w\""));

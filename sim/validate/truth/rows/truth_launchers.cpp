@@ -34,6 +34,13 @@ bool is_pipeline_by_neusight(const TruthRow& row) {
   return row.mentions("NeuSight") && row.mentions("-pp") && row.mentions("_1.json");
 }
 
+// Section 6 of the paper: three stages of each rank for the models of 175 and 530 billion parameters. Its figure 1 says
+// nothing of it.
+bool is_interleaved_by_korthikanti(const TruthRow& row) {
+  return row.mentions("Korthikanti") && row.mentions("Figure 1 ") &&
+         (row.model.find("175B") != std::string::npos || row.model.find("530B") != std::string::npos);
+}
+
 constexpr std::array kLaunchers = {
     // MooreThreads/SimuMax v1.2 (Apache-2.0), simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh and its like
     // for DeepSeek: `--recompute-num-layers 0`, `CP_COMM_TYPE` a2a, and no overlap of any kind, as docs/b200 says.
@@ -43,6 +50,7 @@ constexpr std::array kLaunchers = {
     // sitar-lab/NeuSight (MIT), scripts/asplos/collect_label_distributed.py: results of pipelines are called
     // `pp{degree}_{micro-batches}`, and all are of one.
     Launcher{is_pipeline_by_neusight, {Flag{"micro_batches", "1"}}},
+    Launcher{is_interleaved_by_korthikanti, {Flag{"vp", "3"}}},
     // mlcommons/training_results_v5.0 (Apache-2.0), Oracle/benchmarks/llama2_70b_lora/implementations/8xBM.GPU.B200.8/
     // config_DGXB200_8x8x1xtp1pp1cp8.sh: `MCORE_CUDA_GRAPH=1`; the rest as below.
     Launcher{is_adapters_by_oracle, {Flag{"cp_comm_type", "a2a"}, Flag{"cuda_graphs", "mcore: per layer"}}},
@@ -52,10 +60,33 @@ constexpr std::array kLaunchers = {
     Launcher{is_adapters_by_nvidia, {Flag{"cp_comm_type", "a2a"}}},
 };
 
+// The runs of Narayanan et al. 2021, table 1: NVIDIA/Megatron-LM, examples/academic_paper_scripts/sc21/run_table_1.sh.
+struct RunOfTable {
+  int layers, hidden;
+  std::string_view micro_batch, interleave;
+};
+constexpr std::array kNarayanan = {
+    RunOfTable{24, 2304, "16", "1"},  RunOfTable{30, 3072, "16", "1"}, RunOfTable{36, 4096, "16", "1"},
+    RunOfTable{40, 6144, "8", "1"},   RunOfTable{48, 8192, "4", "1"},  RunOfTable{60, 10240, "2", "3"},
+    RunOfTable{80, 12288, "2", "2"},  RunOfTable{96, 16384, "1", "2"}, RunOfTable{105, 20480, "1", "3"},
+    RunOfTable{128, 25600, "1", "1"},
+};
+
+void add_narayanan(const TruthRow& row, std::map<std::string, std::string>& flags) {
+  const auto run = std::find_if(kNarayanan.begin(), kNarayanan.end(), [&](const RunOfTable& one) {
+    return one.layers == row.sizes.layers && one.hidden == row.sizes.hidden;
+  });
+  if (run != kNarayanan.end() && row.mentions("Narayanan et al. 2021") && row.mentions("Table 1")) {
+    flags.emplace("micro_batch_size", run->micro_batch);
+    flags.emplace("vp", run->interleave);
+  }
+}
+
 } // namespace
 
 std::map<std::string, std::string> launcher_flags(const TruthRow& row) {
   std::map<std::string, std::string> flags;
+  add_narayanan(row, flags);
   const auto launcher =
       std::find_if(kLaunchers.begin(), kLaunchers.end(), [&](const Launcher& one) { return one.launched(row); });
   if (launcher != kLaunchers.end()) {

@@ -63,7 +63,7 @@ struct TruthRow {
 };
 
 /// What the script that launched the row's run says of it and the row does not, where that script is public: columns of
-/// flags.csv, Megatron-LM's `cp_comm_type`, and `micro_batches` of a replica.
+/// flags.csv, Megatron-LM's `cp_comm_type`, `micro_batches` of a replica and `micro_batch_size`.
 std::map<std::string, std::string> launcher_flags(const TruthRow& row);
 
 /// The number that follows these words in a text; 0 where they are not there, or no number follows.

@@ -442,13 +442,16 @@ private:
 
   void write_interleave() {
     interleave_ = row_.degrees.interleave;
+    const bool interleaves = has(row_.schedule, "interleaved") && pipeline_ > 1;
+    if (interleave_ == 1 && interleaves) { // one stage of each rank is no interleaving
+      interleave_ = 0;
+    }
     const std::string flag = row_.flag("vp");
     if (interleave_ == 0 && !flag.empty()) {
       interleave_ = std::atoi(flag.c_str());
     }
-    if (interleave_ == 0 && has(row_.schedule, "interleaved") && pipeline_ > 1) {
-      const int layers = row_.sizes.layers / pipeline_;
-      interleave_ = layers % 2 == 0 || is_torchtitan() ? 2 : std::max(layers, 1);
+    if (interleave_ == 0 && interleaves) {
+      interleave_ = usual_interleave();
       assume(std::to_string(interleave_) + " stages of each rank");
     }
     if (!stages_.empty() && pipeline_ > 1) {
@@ -458,6 +461,23 @@ private:
       line("    interleave: " + std::to_string(interleave_));
       write_layers();
     }
+  }
+
+  // As few as divide the layers of a rank; or, where layers do not divide but with an embedding and a head as two more
+  // do, a stage for each of all these.
+  int usual_interleave() const {
+    const int layers = row_.sizes.layers, of_rank = layers / pipeline_;
+    if (is_torchtitan()) {
+      return 2;
+    }
+    if (layers % pipeline_ != 0 && (layers + 2) % pipeline_ == 0) {
+      return (layers + 2) / pipeline_;
+    }
+    int stages = 2;
+    while (stages < of_rank && of_rank % stages != 0) {
+      ++stages;
+    }
+    return std::max(1, std::min(stages, of_rank));
   }
 
   // Where there are two stages more than layers, what stands before them and what comes after are stages of their own.
@@ -526,11 +546,15 @@ private:
       return "the row states no global batch";
     }
     int size = static_cast<int>(row_.micro_batch);
+    if (const int launched = number_after(row_.flag("micro_batch_size"), ""); launched > 0 && row_.micro_batch == 0) {
+      size = launched;
+      assume(count_of(size, "sample") + " in a micro-batch, as the script says that ran it");
+    }
     if (const int launched = number_after(row_.flag("micro_batches"), ""); launched > 0) {
       size = std::max(1, stated / (replicas_ * launched));
       assume(count_of(launched, "micro-batch") + ", as the script says that ran it");
     }
-    const long long chunks = size > 0 ? std::llround(stated / (row_.micro_batch * replicas_)) : 0;
+    const long long chunks = row_.micro_batch > 0 ? std::llround(stated / (row_.micro_batch * replicas_)) : 0;
     if (chunks > 0 && size < row_.micro_batch) { // the mean of what torch.chunk makes: the last is smaller
       ++size;
       stated = most_batch(chunks * size * replicas_);
@@ -581,7 +605,8 @@ private:
     const auto found =
         std::find_if(kNames.begin(), kNames.end(), [&](const Alias& one) { return has(words, one.theirs); });
     if (found != kNames.end() && pipeline_ > 1) {
-      schedule = found->ours == "1f1b" ? schedule : found->ours;
+      const bool without = found->ours == "interleaved" && interleave_ == 1; // as its script says
+      schedule = found->ours == "1f1b" || without ? schedule : found->ours;
     } else if (pipeline_ > 1 && !words.empty() && words != "none" && words != "unknown") {
       std::string names;
       for (const Alias& one : kNames) {
