@@ -2,6 +2,8 @@
 #include "sim/study/take_config.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <variant>
 
 #include "sim/base/count_of.hpp"
@@ -90,6 +92,30 @@ FrameworkRecipe find_framework(const Folders& folders, const std::string& name, 
   return read_framework(read_document(folders, find_file(folders, kFrameworksFolder, name, where)));
 }
 
+namespace {
+
+// What a recipe says of when weights are gathered, where the study's own degrees have none gathered so.
+void leave_gathers_out(yaml::Node& training, const yaml::Node& own) {
+  struct Gathering {
+    std::string_view key, from; ///< and the least `zero` that has it
+  };
+  constexpr std::array kGathering = {Gathering{"gather", "1"}, Gathering{"prefetch_backward", "3"}};
+  const yaml::Node* zero = own.find("zero");
+  const yaml::Node* merged = training.find("parallel");
+  if (zero == nullptr || merged == nullptr) {
+    return;
+  }
+  yaml::Node degrees = *merged;
+  for (const auto& [key, from] : kGathering) {
+    if (zero->text < from && own.find(key) == nullptr) {
+      yaml::erase(degrees, {key});
+    }
+  }
+  yaml::set(training, "parallel", degrees);
+}
+
+} // namespace
+
 void take_framework(yaml::Node& study, const Folders& folders) {
   const yaml::Node* training = study.find("training");
   const yaml::Node* name = training != nullptr ? training->find("framework") : nullptr;
@@ -108,11 +134,8 @@ void take_framework(yaml::Node& study, const Folders& folders) {
     yaml::erase(taken, {"parallel"});
   }
   merge(taken, *training);
-  if (const yaml::Node* zero = parallel != nullptr ? parallel->find("zero") : nullptr;
-      zero != nullptr && zero->text == "0" && parallel->find("gather") == nullptr) {
-    yaml::Node degrees = *taken.find("parallel");
-    yaml::erase(degrees, {"gather"}); // there is nothing to gather
-    yaml::set(taken, "parallel", degrees);
+  if (parallel != nullptr) {
+    leave_gathers_out(taken, *parallel);
   }
   yaml::set(study, "training", taken);
 }

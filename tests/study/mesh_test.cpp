@@ -259,6 +259,19 @@ TEST_CASE("replicas hold their part of what they share, and the units at hand", 
   CHECK(saved("zero: 3, prefetch: 0") == near(16 * shared - two - 2 * embedding));
 }
 
+TEST_CASE("a recipe's rules of gathering give way to degrees that gather nothing so", "[study][mesh][zero]") {
+  for (const char* recipe : {"llm-foundry", "megatron-bridge", "torchtitan"}) {
+    for (const char* zero : {"0", "1", "2", "3"}) {
+      INFO(recipe << ", zero " << zero);
+      CHECK(only(compare_text(
+                     std::string("model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {framework: ") +
+                     recipe + ", global_batch: 8, precision: fp16, parallel: {data: 8, zero: " + zero +
+                     "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n"))
+                .feasible);
+    }
+  }
+}
+
 // 2 B more of each parameter, in memory, in a ring's 7/8 each way over the slowest link, and read by the step.
 TEST_CASE("gradients of 16-bit trainings can be accumulated in single precision", "[study][mesh]") {
   const auto run_of = [](const std::string& keys) {
