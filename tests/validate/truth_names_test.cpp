@@ -392,6 +392,28 @@ TEST_CASE("what overlaps, and how ranks share tokens, is as the flags of a row s
   }
 }
 
+// Megatron Core gathers 16 bits of mxfp8, which are cast after that.
+TEST_CASE("weights are held and gathered in 8 bits where the note of a row's flags says so", "[validate][truth]") {
+  TruthRow row = row_on("h100-80gb-sxm");
+  row.zero = "distributed optimizer";
+  row.precision = "fp8";
+  CHECK_THAT(text_of(row), !Contains("fp8_weights") && !Contains("quantized_weights"));
+  for (const char* note : {"fp8_param_gather=true; grad_reduce_in_fp32=false", "FP8_PARAMS=True"}) {
+    row.flags = {{"note", note}};
+    CHECK_THAT(text_of(row), Contains("  fp8_weights: true\n") && Contains("    quantized_weights: fp8\n"));
+  }
+  row.precision = "mxfp8";
+  row.gpu = "b200-sxm";
+  CHECK_THAT(text_of(row), Contains("  fp8_weights: true\n") && !Contains("quantized_weights"));
+}
+
+TEST_CASE("MLPerf's GPT-3 drops nothing", "[validate][truth]") {
+  TruthRow row = row_on("h100-80gb-sxm");
+  CHECK_THAT(text_of(row), Contains("dropout"));
+  row.source = "MLPerf Training v4.0 results (NVIDIA/results)";
+  CHECK_THAT(text_of(row), !Contains("dropout"));
+}
+
 TEST_CASE("what is left to hosts is as the flags of a row say, or the reason why it is not predicted", "[validate]") {
   for (const char* nothing : {"", "none", "false", "n/a"}) {
     CHECK_THAT(flagged({{"cpu_offload", nothing}}), !Contains("offload:"));

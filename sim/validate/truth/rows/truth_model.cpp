@@ -271,7 +271,10 @@ Decoder decoder_of(const TruthRow& row, const ModelFamily& family) {
   if (row.mentions("SimuMax")) {
     keep_one_dense(d);
   }
-  if (timed_parts(row) == TimedParts::forward) { // nothing is dropped where nothing is trained
+  // NVIDIA's GPT-3 of MLPerf has hidden_dropout and attention_dropout 0 (benchmarks/gpt3,
+  // conf/megatron_gpt_config*.yaml).
+  if (timed_parts(row) == TimedParts::forward ||
+      row.mentions("MLPerf")) { // nothing is dropped where nothing is trained
     d.dropout = d.embedding_dropout = false;
   }
   return d;

@@ -202,17 +202,21 @@ private:
     } else if (by_torchao && !has(all, "tensorwise")) {
       assume("scales of whole tensors of products in 8 bits");
     }
-    write_held_in_8_bits();
+    write_held_in_8_bits(blocks);
     return "";
   }
 
   // MLPerf's runs that train adapters hold frozen weights, and what SwiGLU keeps, in 8 bits: FP8_PARAMS and
-  // FP8_ACTIVATION of its implementations by NVIDIA and AMD.
-  void write_held_in_8_bits() {
+  // FP8_ACTIVATION of its implementations by NVIDIA and AMD. Of mxfp8 the optimiser gathers 16 bits
+  // (reuse_grad_buf_for_mxfp8_param_ag).
+  void write_held_in_8_bits(bool mxfp8) {
     const bool adapters = row_.mentions("MLPerf") && trains_adapters(row_);
-    if (adapters || has(row_.flag("note"), "fp8_params=true")) {
+    const std::string note = lower_case(row_.flag("note")); // by MLPerf's name, or by Megatron Core's
+    const bool params = has(note, "fp8_params=true") || has(note, "fp8_param_gather=true");
+    if (adapters || params) {
       line("  fp8_weights: true");
     }
+    gathers_8_bits_ = params && !mxfp8;
     if (adapters) {
       line("  fp8_activations: true");
       assume("frozen weights and inputs of SwiGLU in 8 bits");
@@ -383,6 +387,9 @@ private:
     }
     if (zero >= 0) {
       line("    zero: " + std::to_string(zero));
+    }
+    if (zero == 1 && gathers_8_bits_) {
+      line("    quantized_weights: fp8");
     }
     if (const std::string beside = row_.flag("overlap_param_gather"); zero == 1 && !beside.empty()) {
       line(std::string("    gather: ") + (beside == "true" ? "before-use" : "after-step"));
@@ -630,7 +637,8 @@ private:
   const TruthFramework& framework_;
   const TrainingSetting& setting_;
   bool images_;
-  std::string stages_; ///< the layers of each, where the row states them
+  std::string stages_;          ///< the layers of each, where the row states them
+  bool gathers_8_bits_ = false; ///< weights, by the note of its flags
   int tensor_, pipeline_, context_, replicas_ = 1, interleave_ = 1;
   std::string text_;
   std::vector<std::string> assumed_;
