@@ -184,7 +184,8 @@ public:
   OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
     const auto error_of = [&](const Pass& pass, KernelPass which) {
-      const auto fitted = predicted(what, pass, which, type, samples, precision, {});
+      const bool depthwise = depthwise_time(what, pass, which, type, samples, precision, {}).has_value();
+      const auto fitted = depthwise ? std::nullopt : predicted(what, pass, which, type, samples, precision, {});
       return fitted ? fitted->error : CostError{row_of(what.kind).name, kRooflineSpread, CostSource::roofline};
     };
     return {error_of(what.forward, KernelPass::forward), error_of(what.backward_input, KernelPass::backward_input),

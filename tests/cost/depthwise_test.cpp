@@ -1,6 +1,7 @@
 // Convolutions of each channel by itself, by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cost/depthwise.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost/devices.hpp"
 
@@ -92,6 +93,23 @@ TEST_CASE("cost models of shapes and of fits take a depthwise convolution's inst
     REQUIRE(least.has_value());
     CHECK(least->each.forward.value <= time.forward.value / 2 + 1e-9);
   }
+}
+
+// Fits are of convolutions that sum over channels, whatever they say of this shape.
+TEST_CASE("a depthwise convolution rests on no fit", "[cost][depthwise]") {
+  const Operator what = convolution(4, 4);
+  const ModelGraph model = make_graph("m", {what}, {}, {}, {"test", 0, 0});
+  DeviceType type = test::round_device();
+  auto fits = std::make_shared<KernelFits>();
+  fits->measured.push_back(
+      {{KernelOp::convolution, KernelPass::forward, Precision::fp32, what.forward.calls.front().shape},
+       Seconds{1},
+       0.02});
+  type.fits = std::move(fits);
+  const auto cost =
+      std::get<std::unique_ptr<CostModel>>(make_cost_model("calibrated", {.model = model}, {"test", 0, 0}));
+  CHECK(cost->time(0, type, 1, Precision::fp32)->forward == *time_of(what, KernelPass::forward, type));
+  CHECK(cost->error(0, type, 1, Precision::fp32).forward.source == CostSource::roofline);
 }
 
 } // namespace
