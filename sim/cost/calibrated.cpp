@@ -100,6 +100,11 @@ bool asks_for_kernels(const Operator& what, const Pass& pass) {
   return what.kind == KernelKind::attention && (pass.calls.size() > 1 || !pass.calls.front().variant.empty());
 }
 
+// Whether fits of the device may tell of a pass.
+bool has_fits(const Operator& what, const Pass& pass, const DeviceType& type) {
+  return type.fits && !pass.calls.empty() && !is_depthwise(what, pass);
+}
+
 // One kernel of several of an operator.
 std::optional<KernelTime> roofline_of(const Kernel& kernel, const DeviceType& type) {
   const std::optional<FlopsPerSecond> rate = type.rate(row_of(kernel.op).kind, kernel.precision);
@@ -127,13 +132,9 @@ public:
       return std::nullopt;
     }
     return time_of_passes(what, [&](const Pass& pass, KernelPass which) {
-      if (const auto depthwise = depthwise_time(what, pass, which, type, samples, precision, shard)) {
-        return depthwise;
-      }
       const auto fitted = predicted(what, pass, which, type, samples, precision, shard);
-      const Pass part = pass_of_shard(pass, shard);
-      return fitted ? std::optional(fitted->time + cast_time(part, type, samples))
-                    : roofline_time(part, what.kind, type, samples, precision, what.products);
+      return fitted ? std::optional(fitted->time + cast_time(pass_of_shard(pass, shard), type, samples))
+                    : time_from_shapes(what, pass, which, type, samples, precision, shard);
     });
   }
 
@@ -184,8 +185,7 @@ public:
   OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
     const auto error_of = [&](const Pass& pass, KernelPass which) {
-      const bool depthwise = depthwise_time(what, pass, which, type, samples, precision, {}).has_value();
-      const auto fitted = depthwise ? std::nullopt : predicted(what, pass, which, type, samples, precision, {});
+      const auto fitted = predicted(what, pass, which, type, samples, precision, {});
       return fitted ? fitted->error : CostError{row_of(what.kind).name, kRooflineSpread, CostSource::roofline};
     };
     return {error_of(what.forward, KernelPass::forward), error_of(what.backward_input, KernelPass::backward_input),
@@ -219,12 +219,8 @@ private:
       return least_of_experts(pass, type, what.products.value_or(precision), gap, range);
     }
     const Pass part = pass_of_shard(pass, shard);
-    const auto depthwise = depthwise_time(what, pass, which, type, range.high, precision, shard);
-    if (depthwise) {
-      return std::max(0.0, (*depthwise - gap).value) * range.least_degree / range.high;
-    }
     const auto roofline = [&] {
-      const auto shapes = roofline_time(part, what.kind, type, range.high, precision, what.products);
+      const auto shapes = time_from_shapes(what, pass, which, type, range.high, precision, shard);
       return shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high
                     : std::numeric_limits<double>::infinity();
     };
@@ -241,7 +237,7 @@ private:
   static std::optional<LeastKernelTime> least_fitted(const Operator& what, const Pass& pass, KernelPass which,
                                                      const DeviceType& type, Precision precision,
                                                      const PartRange& range) {
-    if (!type.fits || pass.calls.empty()) {
+    if (!has_fits(what, pass, type)) {
       return std::nullopt;
     }
     if (asks_for_kernels(what, pass)) {
@@ -303,7 +299,7 @@ private:
   static std::optional<PassTime> predicted(const Operator& what, const Pass& pass, KernelPass which,
                                            const DeviceType& type, double samples, Precision precision,
                                            const Shard& shard) {
-    if (!type.fits || pass.calls.empty()) {
+    if (!has_fits(what, pass, type)) {
       return std::nullopt;
     }
     PassTime sum;

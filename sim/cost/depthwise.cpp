@@ -14,12 +14,6 @@ enum Dimension { kImages, kIn, kHeight, kWidth, kOut, kKernelHeight, kKernelWidt
 
 double extent(const KernelCall& call, Dimension dimension) { return call.shape[dimension]; }
 
-bool is_depthwise(const Operator& what, const Pass& pass) {
-  return what.kind == KernelKind::convolution && pass.calls.size() == 1 &&
-         pass.calls.front().op == KernelOp::convolution && extent(pass.calls.front(), kGroups) > 1 &&
-         extent(pass.calls.front(), kGroups) == extent(pass.calls.front(), kIn);
-}
-
 double outputs_along(const KernelCall& call, Dimension image, Dimension kernel) {
   return std::floor((extent(call, image) + 2 * extent(call, kPadding) - extent(call, kernel)) / extent(call, kStride)) +
          1;
@@ -69,6 +63,12 @@ std::optional<double> issued(const DeviceType& type) {
 double faster_in_16_bits(KernelPass which) { return which == KernelPass::forward ? 1.23 : 1.30; }
 
 } // namespace
+
+bool is_depthwise(const Operator& what, const Pass& pass) {
+  return what.kind == KernelKind::convolution && pass.calls.size() == 1 &&
+         pass.calls.front().op == KernelOp::convolution && extent(pass.calls.front(), kGroups) > 1 &&
+         extent(pass.calls.front(), kGroups) == extent(pass.calls.front(), kIn);
+}
 
 std::optional<Seconds> depthwise_time(const Operator& what, const Pass& pass, KernelPass which, const DeviceType& type,
                                       double samples, Precision precision, const Shard& shard) {

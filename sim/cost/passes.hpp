@@ -9,6 +9,11 @@ namespace stagecraft {
 /// Whether two operators do the same work in each pass.
 bool same_passes(const Operator& a, const Operator& b);
 
+/// The time of a pass on one device of a group, from its shapes and no fit: depthwise_time(), else roofline_time().
+std::optional<Seconds> time_from_shapes(const Operator& what, const Pass& pass, KernelPass which,
+                                        const DeviceType& type, double samples, Precision precision,
+                                        const Shard& shard);
+
 /// Calls `time_of(pass, which)` for each pass; nothing where one of them has no time.
 template <class TimeOf> std::optional<OperatorTime> time_of_passes(const Operator& what, TimeOf time_of) {
   const std::optional<Seconds> forward = time_of(what.forward, KernelPass::forward);

@@ -53,6 +53,14 @@ Pass pass_of_shard(const Pass& pass, const Shard& shard) {
           .slower = pass.slower};
 }
 
+std::optional<Seconds> time_from_shapes(const Operator& what, const Pass& pass, KernelPass which,
+                                        const DeviceType& type, double samples, Precision precision,
+                                        const Shard& shard) {
+  const auto depthwise = depthwise_time(what, pass, which, type, samples, precision, shard);
+  return depthwise ? depthwise
+                   : roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision, what.products);
+}
+
 namespace {
 
 bool same_pass(const Pass& a, const Pass& b) {
@@ -84,10 +92,7 @@ public:
                                             const Shard& shard) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
     return time_of_passes(what, [&](const Pass& pass, KernelPass which) {
-      if (const auto depthwise = depthwise_time(what, pass, which, type, samples, precision, shard)) {
-        return depthwise;
-      }
-      return roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision, what.products);
+      return time_from_shapes(what, pass, which, type, samples, precision, shard);
     });
   }
 

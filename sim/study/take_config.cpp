@@ -13,6 +13,25 @@
 namespace stagecraft {
 namespace {
 
+// What a recipe says of when weights are gathered, where the study's own degrees have none gathered so.
+void leave_gathers_out(yaml::Node& training, const yaml::Node& own) {
+  struct Gathering {
+    std::string_view key, from; ///< and the least `zero` that has it
+  };
+  constexpr std::array kGathering = {Gathering{"gather", "1"}, Gathering{"prefetch_backward", "3"}};
+  const yaml::Node* zero = own.find("zero");
+  if (zero == nullptr) {
+    return;
+  }
+  yaml::Node degrees = *training.find("parallel");
+  for (const auto& [key, from] : kGathering) {
+    if (zero->text < from && own.find(key) == nullptr) {
+      yaml::erase(degrees, {key});
+    }
+  }
+  yaml::set(training, "parallel", degrees);
+}
+
 // A mapping with the values of another over its own.
 void merge(yaml::Node& map, const yaml::Node& over) {
   for (const yaml::Node::Entry& entry : over.entries) {
@@ -91,30 +110,6 @@ bool take_expert_capacity(yaml::Node& study, const ExpertCapacity& experts) {
 FrameworkRecipe find_framework(const Folders& folders, const std::string& name, const Where& where) {
   return read_framework(read_document(folders, find_file(folders, kFrameworksFolder, name, where)));
 }
-
-namespace {
-
-// What a recipe says of when weights are gathered, where the study's own degrees have none gathered so.
-void leave_gathers_out(yaml::Node& training, const yaml::Node& own) {
-  struct Gathering {
-    std::string_view key, from; ///< and the least `zero` that has it
-  };
-  constexpr std::array kGathering = {Gathering{"gather", "1"}, Gathering{"prefetch_backward", "3"}};
-  const yaml::Node* zero = own.find("zero");
-  const yaml::Node* merged = training.find("parallel");
-  if (zero == nullptr || merged == nullptr) {
-    return;
-  }
-  yaml::Node degrees = *merged;
-  for (const auto& [key, from] : kGathering) {
-    if (zero->text < from && own.find(key) == nullptr) {
-      yaml::erase(degrees, {key});
-    }
-  }
-  yaml::set(training, "parallel", degrees);
-}
-
-} // namespace
 
 void take_framework(yaml::Node& study, const Folders& folders) {
   const yaml::Node* training = study.find("training");

@@ -91,6 +91,7 @@ ShardingRule load_sharding(yaml::Map& map) {
   refuse_below(map, "reshard", rule.zero, Zero::weights, "when weights are given up again");
   refuse_below(map, "gather", rule.zero, Zero::states, "when parameters are gathered");
   refuse_below(map, "prefetch", rule.zero, Zero::states, "how early weights are gathered");
+  refuse_below(map, "prefetch_backward", rule.zero, Zero::weights, "how early backward gathers weights");
   rule.group = map.integer("shard", 1, kMostRanks, 0);
   if (map.has("reduce")) {
     rule.reduce = map.choice("reduce", kReduces, kReduces.front().name).reduce;
@@ -109,11 +110,6 @@ ShardingRule load_sharding(yaml::Map& map) {
                                             "the step; allowed: with 'gather: before-use', or 'zero' 3");
   }
   rule.prefetch = map.integer("prefetch", 0, kMostPrefetch, rule.prefetch);
-  if (rule.zero < Zero::weights && map.has("prefetch_backward")) {
-    throw InputError(map.where("prefetch_backward"),
-                     "'prefetch_backward' says how early backward gathers weights, which "
-                     "it does with 'zero' 3 alone");
-  }
   if (map.has("prefetch_backward")) {
     rule.prefetch_backward = map.integer("prefetch_backward", 0, kMostPrefetch, rule.prefetch);
   }

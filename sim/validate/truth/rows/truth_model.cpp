@@ -271,10 +271,9 @@ Decoder decoder_of(const TruthRow& row, const ModelFamily& family) {
   if (row.mentions("SimuMax")) {
     keep_one_dense(d);
   }
-  // NVIDIA's GPT-3 of MLPerf has hidden_dropout and attention_dropout 0 (benchmarks/gpt3,
-  // conf/megatron_gpt_config*.yaml).
-  if (timed_parts(row) == TimedParts::forward ||
-      row.mentions("MLPerf")) { // nothing is dropped where nothing is trained
+  // Nothing is dropped where nothing is trained, nor by NVIDIA's GPT-3 of MLPerf, whose hidden_dropout and
+  // attention_dropout are 0 (benchmarks/gpt3, conf/megatron_gpt_config*.yaml).
+  if (timed_parts(row) == TimedParts::forward || row.mentions("MLPerf")) {
     d.dropout = d.embedding_dropout = false;
   }
   return d;

@@ -507,7 +507,7 @@ private:
       return batch / (pipeline_ * replicas_);
     }
     int size = pipeline_ > 1 ? 1 : kUsual;
-    while (size > 1 && (batch % (size * replicas_) != 0 || size * row_.sizes.sequence > kTokens)) {
+    while (size > 1 && (batch % (size * replicas_) != 0 || 1LL * size * row_.sizes.sequence > kTokens)) {
       size /= 2;
     }
     return size;
