@@ -514,5 +514,12 @@ TEST_CASE("devices of a DGX-2 are in its sockets", "[validate][truth]") {
   CHECK_THAT(text_of(row_on("v100-32gb-sxm")), Contains("v100-sxm2-32gb\""));
 }
 
+TEST_CASE("sixteen devices of a DGX-2 stand in one node", "[validate][truth]") {
+  TruthRow row = row_on("v100-32gb-sxm(DGX-2)");
+  row.devices = 16;
+  row.devices_per_node = 16;
+  CHECK_THAT(text_of(row), Contains("\"count\": \"16\"") && Contains("nvswitch"));
+}
+
 } // namespace
 } // namespace stagecraft::test
