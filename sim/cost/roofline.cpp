@@ -2,6 +2,7 @@
 // 2009).
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "sim/cost/depthwise.hpp"
 #include "sim/cost/passes.hpp"
@@ -11,6 +12,19 @@ namespace stagecraft {
 Seconds cast_time(const Pass& pass, const DeviceType& type, double samples) {
   return pass.casts == 0 ? Seconds{0}
                          : pass.casts * type.launch_overhead + Bytes{samples * pass.cast_bytes} / type.memory_bandwidth;
+}
+
+namespace {
+
+// Of so many lengths, about as likely each, those that the sequences of so many samples have, in the mean.
+double lengths_among(double lengths, double samples) {
+  return lengths > 0 ? lengths * (1 - std::pow(1 - 1 / lengths, samples)) : 0;
+}
+
+} // namespace
+
+Bytes unpacked_bytes(const Pass& pass, double samples, Precision precision) {
+  return Bytes{samples * pass.unpacked_elements * lengths_among(pass.lengths, samples) * row_of(precision).bytes};
 }
 
 std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const DeviceType& type, double samples,
@@ -25,20 +39,24 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
   const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes};
   return pass.kernels * type.launch_overhead +
          std::max(samples * pass.slower * pass.flops / *rate, traffic / type.memory_bandwidth) +
-         cast_time(pass, type, samples);
+         cast_time(pass, type, samples) + unpacked_bytes(pass, samples, precision) / type.memory_bandwidth;
 }
 
 namespace {
 
-// What a group gathers is the input of a product whose columns it divides, and the gradient of the output of one whose
-// sum it divides.
+// Whether each device of a group casts the whole of a tensor. What a group gathers is the input of a product whose
+// columns it divides, and the gradient of the output of one whose sum it divides; of the other each has its part.
+bool is_gathered(const Pass& pass, const Shard& shard) { return (pass.cast_of == CastOf::gradient) == shard.sums; }
+
 double cast_bytes_of_shard(const Pass& pass, const Shard& shard) {
-  if (!shard.casts_own) {
+  if (pass.cast_of == CastOf::moved || shard.by_expert) {
     return pass.cast_bytes * shard.activations;
   }
   const double own = 1.0 / shard.degree;
-  const bool gathered = pass.casts_gradient == shard.sums;
-  return own * pass.cast_bytes + (gathered ? (1 - own) * pass.transposed_bytes : 0);
+  if (!shard.casts_own) {
+    return pass.cast_bytes * (is_gathered(pass, shard) ? 1 : own);
+  }
+  return own * pass.cast_bytes + (is_gathered(pass, shard) ? (1 - own) * pass.transposed_bytes : 0);
 }
 
 } // namespace
@@ -50,6 +68,8 @@ Pass pass_of_shard(const Pass& pass, const Shard& shard) {
           .kernels = pass.kernels * shard.rounds,
           .casts = pass.casts,
           .cast_bytes = cast_bytes_of_shard(pass, shard),
+          .unpacked_elements = pass.unpacked_elements * shard.activations,
+          .lengths = pass.lengths,
           .slower = pass.slower};
 }
 
@@ -66,7 +86,8 @@ namespace {
 bool same_pass(const Pass& a, const Pass& b) {
   return a.flops == b.flops && a.moved_elements == b.moved_elements && a.moved_parameters == b.moved_parameters &&
          a.kernels == b.kernels && a.casts == b.casts && a.cast_bytes == b.cast_bytes &&
-         a.transposed_bytes == b.transposed_bytes && a.casts_gradient == b.casts_gradient && a.slower == b.slower &&
+         a.transposed_bytes == b.transposed_bytes && a.cast_of == b.cast_of &&
+         a.unpacked_elements == b.unpacked_elements && a.lengths == b.lengths && a.slower == b.slower &&
          a.calls == b.calls;
 }
 

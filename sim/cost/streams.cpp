@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/cost/passes.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -233,7 +235,7 @@ StreamKernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type
   kernel.element_wise = kind == KernelKind::elementwise;
   const auto rate = type.rate(kind, products.value_or(precision));
   const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes +
-                      samples * pass.cast_bytes};
+                      samples * pass.cast_bytes + unpacked_bytes(pass, samples, precision).value};
   if (kernel.work > 0 && rate && (pass.flops.value > 0 || traffic.value > 0)) {
     kernel.compute = std::min(1.0, (samples * pass.slower * pass.flops / *rate).value / kernel.work);
     kernel.bandwidth = std::min(1.0, (traffic / type.memory_bandwidth).value / kernel.work);

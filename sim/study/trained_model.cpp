@@ -34,6 +34,13 @@ void name_host_kernels(ModelGraph& model, const std::map<std::string, HostKernel
   }
 }
 
+// Of a training whose degrees are known.
+const LossRow& loss_of(const Training& training) {
+  const bool divides =
+      training.parallel && training.parallel->tensor > 1 && training.parallel->tensor_rule == TensorRule::torchtitan;
+  return divides ? as_divided(*training.loss) : *training.loss;
+}
+
 } // namespace
 
 std::shared_ptr<const ModelGraph> trained_model(std::shared_ptr<const ModelGraph> model, const Training& training) {
@@ -53,7 +60,7 @@ std::shared_ptr<const ModelGraph> trained_model(std::shared_ptr<const ModelGraph
   ModelGraph copy = named ? with_attention(*model, *training.attention, rank) : *model;
   copy = with_image_layout(std::move(copy), *training.image_layout, training.precision);
   copy = norms ? with_fused_norms(std::move(copy)) : std::move(copy);
-  copy = with_loss(std::move(copy), *training.loss, row_of(training.precision).bytes);
+  copy = with_loss(std::move(copy), loss_of(training), row_of(training.precision).bytes);
   for (Operator& op : copy.operators) {
     op.resident_bytes += op.frozen * row_of(training.precision).bytes;
   }

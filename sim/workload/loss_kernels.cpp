@@ -3,7 +3,13 @@
 
 #include <utility>
 
+#include "sim/base/named_table.hpp"
+
 namespace stagecraft {
+
+const LossRow& as_divided(const LossRow& row) {
+  return row.name == "single" ? find_by_name(kLosses, "single-parallel", "loss", {}) : row;
+}
 
 ModelGraph with_loss(ModelGraph model, const LossRow& row, double element) {
   for (Operator& op : model.operators) {

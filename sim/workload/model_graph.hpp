@@ -28,6 +28,10 @@ struct KernelCall {
 
 /// Work of one pass over one operator. Without a profile, its time on a device is a roofline of arithmetic and memory
 /// (docs/model.md).
+/// What the kernels of Pass::casts read: in proportion to all that the pass moves, the inputs of a product, or the
+/// gradient of its output.
+enum class CastOf { moved, input, gradient };
+
 struct Pass {
   Flops flops;                     ///< per sample
   double moved_elements = 0;       ///< activation elements read and written, per sample
@@ -37,8 +41,11 @@ struct Pass {
   int casts = 0;                   ///< further launches, of kernels that cast its inputs to the format of its products
   double cast_bytes = 0;           ///< what these move, per sample
   double transposed_bytes = 0;     ///< what they would if others had cast, per sample: it is only transposed
-  bool casts_gradient = false;     ///< they cast the gradient of its output, not its input
-  double slower = 1;               ///< how many times as long each FLOP takes as its kind's rate says
+  CastOf cast_of = CastOf::moved;  ///< what these read
+  /// Elements that are moved to take apart packed sequences, per sample and length that sequences of the batch have;
+  /// and how many lengths there may be, about as likely each.
+  double unpacked_elements = 0, lengths = 0;
+  double slower = 1; ///< how many times as long each FLOP takes as its kind's rate says
 
   int launches() const { return kernels + casts; }
 };
@@ -76,6 +83,8 @@ struct KeptInput {
 struct HostKernels {
   double forward = 0, backward = 0;
   double counting = 0; ///< of those forward: what counts the tokens of each expert
+  /// Of those forward: what the host launches before it waits for the device; nothing: it does not wait.
+  std::optional<double> before_wait{};
   bool operator==(const HostKernels&) const = default;
 };
 

@@ -36,6 +36,18 @@ TEST_CASE("a pass may take longer for each FLOP than its kind", "[cost][roofline
   CHECK(seconds(pass, KernelKind::matmul, 1, Precision::fp32) == near(7));
 }
 
+// 0.5 + 2 x 5 x 4 / 10 = 4.5 of two samples. Of two lengths two samples have 1 or 2, half of the time each: 1.5, which
+// move 2 x 10 x 1.5 x 4 B at 10 B/s. One sample has one length, and so have all where there is but one.
+TEST_CASE("packed sequences are taken apart for each length among them", "[cost][roofline]") {
+  Pass pass{Flops{0}, 5, 0, 1};
+  pass.unpacked_elements = 10;
+  pass.lengths = 2;
+  CHECK(seconds(pass, KernelKind::recurrent, 2, Precision::fp32) == near(4.5 + 12));
+  CHECK(seconds(pass, KernelKind::recurrent, 1, Precision::fp32) == near(0.5 + 2 + 4));
+  pass.lengths = 1;
+  CHECK(seconds(pass, KernelKind::recurrent, 2, Precision::fp32) == near(4.5 + 8));
+}
+
 TEST_CASE("other kernels have rates of their own", "[cost][roofline]") {
   const Pass pass{Flops{300}, 0, 0, 1};
   CHECK(seconds(pass, KernelKind::convolution, 1, Precision::fp32) == near(0.5 + 3));

@@ -225,6 +225,24 @@ TEST_CASE("handing a tensor to another stage takes time of both devices", "[stud
   }
 }
 
+// TorchTitan divides scores among the ranks of a tensor group unless told otherwise, and Megatron-LM has a loss of its
+// own.
+TEST_CASE("a loss in single precision is PyTorch's parallel one where TorchTitan divides scores",
+          "[study][frameworks]") {
+  const auto kept = [](const std::string& loss, const std::string& rule, int tensor) {
+    const Study read =
+        study("model: gpt2\nplatform: dgx-h100\ntraining: {global_batch: 8, precision: bf16, loss: " + loss +
+              ", parallel: {tensor: " + std::to_string(tensor) + ", tensor_rule: " + rule + "}}\n");
+    return find_by_name(read.model->operators, "loss", "operator", {}).stash_elements;
+  };
+  const double single = kept("single", "megatron", 2);
+  CHECK(kept("single", "torchtitan", 2) == near(single * 16 / 12));
+  CHECK(kept("single-parallel", "megatron", 2) == near(single * 16 / 12));
+  CHECK(kept("single", "torchtitan-whole-loss", 2) == near(single));
+  CHECK(kept("single", "torchtitan", 1) == near(single));
+  CHECK(kept("fused", "torchtitan", 2) == near(kept("fused", "megatron", 2)));
+}
+
 // One attention of a heads over s tokens, b samples: 16 bits, so 5 a s^2 b bytes are two and a half numbers a pair.
 ModelGraph attention_model(bool drops) {
   return read_model(yaml::parse("{workload: {name: m, input: {shape: [64, 24]}, layers: [{name: qkv, kind: linear, "

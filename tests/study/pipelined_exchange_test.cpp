@@ -87,5 +87,16 @@ TEST_CASE("what is cast before it is gathered takes a byte an element", "[study]
   CHECK(gathered("rowwise") == near(whole));
 }
 
+// Who casts by rows casts all that was gathered, so that no product reads it piece by piece (pytorch/pytorch issue
+// 149990); what products leave is added up in pieces all the same, and what the head reads is not cast.
+TEST_CASE("what is cast behind its gather goes round as a whole", "[study][tensor][fp8]") {
+  const GroupPass rows = passes_of(", fp8: rowwise, pipelined_exchange: true").forward;
+  const GroupPass tensors = passes_of(", fp8: tensorwise, pipelined_exchange: true").forward;
+  constexpr int kLayers = 12;
+  CHECK(count_of_kind(tensors, CollectiveKind::all_gather) == 0);
+  CHECK(count_of_kind(rows, CollectiveKind::all_gather) == 2 * kLayers);
+  CHECK(count_of_kind(rows, CollectiveKind::reduce_scatter) == count_of_kind(tensors, CollectiveKind::reduce_scatter));
+}
+
 } // namespace
 } // namespace stagecraft::test

@@ -68,6 +68,15 @@ TEST_CASE("what a product reads is cast", "[workload][fp8]") {
   CHECK(delayed.backward_input.cast_bytes == 4 * 96);
   CHECK(delayed.backward_weight.casts == 0); // the same gradient, and what forward has cast
   CHECK(tensorwise.forward.casts == 2);
+  // By rows a kernel reads a tensor for its scales, 2 B, and one casts it, 2 + 1. Forward makes one copy of the input,
+  // backward two of the gradient; the input's other copy is made there, too.
+  const Operator rowwise = casts("rowwise");
+  CHECK(rowwise.forward.casts == 2);
+  CHECK(rowwise.forward.cast_bytes == 5 * 32);
+  CHECK(rowwise.backward_input.casts == 4);
+  CHECK(rowwise.backward_input.cast_bytes == 2 * 5 * 96);
+  CHECK(rowwise.backward_weight.casts == 2);
+  CHECK(rowwise.backward_weight.cast_bytes == kLaterRowwiseBytes * 32);
   CHECK(tensorwise.forward.cast_bytes == 6 * 32);
   CHECK(mxfp8.forward.casts == 1);
   CHECK(mxfp8.forward.cast_bytes == (2 + 2 * 33.0 / 32) * 32);

@@ -327,6 +327,18 @@ TEST_CASE("lstm has four gates per direction and layer", "[workload]") {
   CHECK(stack.output_elements == 20);
 }
 
+// For each length that a batch has, two passes over the padded output, here 1.5 times as long as the mean, and four
+// over the packed one, of 10 elements.
+TEST_CASE("a packed lstm's backward takes its output apart length by length", "[workload]") {
+  const Operator packed = layer("[5, 3]", "kind: lstm, hidden: 2, packed: {lengths: 3, longest: 1.5}");
+  CHECK(packed.backward_input.lengths == 3);
+  CHECK(packed.backward_input.unpacked_elements == (2 * 1.5 + 4) * 10);
+  CHECK(packed.forward.unpacked_elements == 0);
+  CHECK(layer("[5, 3]", "kind: lstm, hidden: 2").backward_input.unpacked_elements == 0);
+  CHECK_THAT(test::error_of([] { layer("[5, 3]", "kind: lstm, hidden: 2, packed: {lengths: 3, longest: 0.5}"); }),
+             Catch::Contains("1 to 1000"));
+}
+
 TEST_CASE("embedding adds tables and needs no input gradient", "[workload]") {
   const ModelGraph graph =
       test::workload("name: t\ninput: {shape: [4]}\nlayers:\n"

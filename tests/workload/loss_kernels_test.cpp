@@ -42,5 +42,18 @@ TEST_CASE("Megatron-LM's loss holds the softmax in fp32", "[workload][loss]") {
   CHECK(loss.backward_input.kernels == 2);
 }
 
+// Of each score a rank holds the logarithmic softmax, the gradient of the choice, the exponential and their sum, in
+// fp32.
+TEST_CASE("PyTorch's loss over divided scores holds 16 bytes a score", "[workload][loss]") {
+  const ModelGraph fused = fused_loss();
+  const LossRow& divided = as_divided(kLosses[1]);
+  CHECK(divided.name == "single-parallel");
+  CHECK(&as_divided(kLosses[0]) == &kLosses[0]);
+  const Operator loss = with_loss(fused, divided, kHalf).operators[1];
+  CHECK(loss.stash_elements * kHalf == near(16 * kScores));
+  CHECK(loss.forward.moved_elements * kHalf == near(38 * kScores));
+  CHECK(loss.backward_input.moved_elements * kHalf == near(38 * kScores));
+}
+
 } // namespace
 } // namespace stagecraft

@@ -113,7 +113,9 @@ private:
       if (reader.products && gathers_cast() && !shares_experts(op)) {
         one.bytes = one.bytes * (row_of(*reader.products).bytes / row_of(problem_.training.precision).bytes);
       }
-      if (one.when == Exchange::When::before && goes_in_pieces(op)) {
+      // A cast of all that is gathered stands between the gather and the product.
+      const bool cast_behind = reader.products && !problem_.training.fp8->gathers;
+      if (one.when == Exchange::When::before && goes_in_pieces(op) && !cast_behind) {
         one.when = Exchange::When::round;
       }
     }

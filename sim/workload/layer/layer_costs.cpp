@@ -294,7 +294,9 @@ LayerCost attention_cost(const Layer& layer) {
 }
 
 // Per layer and direction, 4 gates of (in + hidden + 2 biases) x hidden. One product for the inputs of all steps, then
-// one kernel per step, each reading the recurrent weights again.
+// one kernel per step, each reading the recurrent weights again. Of packed sequences PyTorch's backward takes the
+// output apart length by length: for each it copies the gradient of the padded output, reading and writing, fills a
+// gradient of the packed one with zeros, and adds it to the others, reading two and writing one.
 LayerCost lstm_cost(const Layer& layer) {
   const double directions = layer.bidirectional ? 2 : 1;
   const double hidden = layer.features;
@@ -312,8 +314,14 @@ LayerCost lstm_cost(const Layer& layer) {
   const double moved = x + elements_of(layer.output) + 2 * gates;
   const double read_weights = weights + (layer.sequence - 1) * recurrent;
   const int kernels = static_cast<int>(std::min(cells * (1 + layer.sequence), 1e9));
+  Pass backward = make_pass(flops, moved, read_weights, kernels);
+  if (layer.packed_lengths > 0) {
+    constexpr double kPadded = 2, kPacked = 1 + 3;
+    backward.lengths = static_cast<double>(layer.packed_lengths);
+    backward.unpacked_elements = (kPadded * layer.longest + kPacked) * elements_of(layer.output);
+  }
   return {.forward = make_pass(flops, moved, read_weights, kernels),
-          .backward_input = make_pass(flops, moved, read_weights, kernels),
+          .backward_input = backward,
           .backward_weight = make_pass(flops, moved, parameters, static_cast<int>(2 * cells)),
           .parameters = parameters,
           .kept = {.inputs = true, .output = true, .extra = gates + steps * (2 * cells - directions) * hidden}};

@@ -243,6 +243,13 @@ void read_lstm(yaml::Map& map, Layer& layer) {
   layer.layers = map.integer("layers", 1, kMostStacked, 1);
   layer.bidirectional = map.boolean("bidirectional", false);
   layer.bias = map.boolean("bias", true);
+  if (const yaml::Node* node = map.find("packed")) {
+    constexpr yaml::Range kLongest{1, 1000, true, "1 to 1000"};
+    yaml::Map packed(*node, "packed");
+    layer.packed_lengths = packed.integer("lengths", 1, kLargestSize);
+    layer.longest = packed.number("longest", kLongest);
+    packed.finish();
+  }
 }
 
 void read_matmul(yaml::Map& map, Layer& layer) { layer.transpose = map.boolean("transpose", false); }
@@ -361,8 +368,8 @@ constexpr std::array kKinds = {
               expert_linear_signature},
     LayerKind{"combine", "sum of each token's rows", K::reshape, 2, 2, read_nothing, combine_shape, combine_cost,
               combine_kernels, combine_signature},
-    LayerKind{"lstm", "long short-term memory: hidden, layers, bidirectional, bias", K::recurrent, 1, 1, read_lstm,
-              lstm_shape, lstm_cost},
+    LayerKind{"lstm", "long short-term memory: hidden, layers, bidirectional, bias, packed", K::recurrent, 1, 1,
+              read_lstm, lstm_shape, lstm_cost},
 };
 
 } // namespace

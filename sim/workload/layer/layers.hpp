@@ -44,6 +44,8 @@ struct Layer {
   int top_groups = 1;         ///< of a router's `groups` of experts, from which a token's come
   double capacity = 0;        ///< rows that an expert takes at most, to those of an equal share; 0: no limit
   int rows = 0;               ///< the same as a number, of each sequence; 0: `capacity` says it
+  int packed_lengths = 0;     ///< that packed sequences of a recurrent layer may have, about as likely each; 0: one
+  double longest = 1;         ///< of the sequences of a batch, in mean lengths
   double skew = 0;            ///< the i-th expert is chosen in proportion to i^-skew
   int axis = 0, start = 0, end = 0;
   Shape target; ///< output of a reshape or adaptive pooling

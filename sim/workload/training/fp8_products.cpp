@@ -67,9 +67,16 @@ ModelGraph with_fp8_products(ModelGraph model, const Training& training) {
     const double inputs = input_elements(model, id);
     op.products = recipe.products;
     if (op.forward.kernels > 0) {
-      op.forward.casts = recipe.casts;
-      op.forward.cast_bytes = recipe.cast_bytes * inputs;
+      const bool once = recipe.later_bytes == 0;
+      op.forward.casts = once ? recipe.casts : recipe.casts / 2;
+      op.forward.cast_bytes = (once ? recipe.cast_bytes : recipe.first_bytes) * inputs;
       op.forward.transposed_bytes = recipe.transposed * inputs;
+      op.forward.cast_of = CastOf::input;
+    }
+    if (op.backward_weight.kernels > 0 && op.backward_input.kernels > 0 && recipe.later_bytes > 0) {
+      op.backward_weight.casts = recipe.casts / 2;
+      op.backward_weight.cast_bytes = recipe.later_bytes * inputs;
+      op.backward_weight.cast_of = CastOf::input;
     }
     // The gradient of the output is cast once for both products of backward.
     Pass& backward = op.backward_input.kernels > 0 ? op.backward_input : op.backward_weight;
@@ -77,7 +84,7 @@ ModelGraph with_fp8_products(ModelGraph model, const Training& training) {
       backward.casts = recipe.casts;
       backward.cast_bytes = recipe.cast_bytes * op.output_elements;
       backward.transposed_bytes = recipe.transposed * op.output_elements;
-      backward.casts_gradient = true;
+      backward.cast_of = CastOf::gradient;
     }
     // The copy for the weights' gradient, in place of the tensor where nothing else needs it. Where something does,
     // most recipes cast it again. Frozen weights have no copy, and an adapter beside them multiplies in the training's

@@ -255,6 +255,9 @@ void read_launches(yaml::Map& training, HostLaunches& launches) {
       kernels.forward = of_type.number("forward", kLaunched);
       kernels.backward = of_type.number("backward", kLaunched);
       kernels.counting = of_type.number("counting", yaml::Range{0, kernels.forward, true, "0 to 'forward'"}, 0);
+      if (of_type.has("before_wait")) {
+        kernels.before_wait = of_type.number("before_wait", yaml::Range{0, kernels.forward, true, "0 to 'forward'"});
+      }
       of_type.finish();
     }
     of_types.finish();
@@ -432,6 +435,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.framework = map.text("framework", "");
   training.blocking_sends = map.choice("blocking_sends", kBlockingSends, "false").sends;
   training.hand_over = map.quantity<Seconds>("hand_over", yaml::kDelay, Seconds{0});
+  training.scatter_gather = map.boolean("scatter_gather", training.scatter_gather);
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});
   training.exchange_beside = map.boolean("exchange_beside", training.exchange_beside);

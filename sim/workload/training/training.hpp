@@ -159,7 +159,13 @@ struct Fp8Row {
   bool gathers = false;    ///< under sequence parallelism devices cast what they have, and gather it so
   double transposed = 0;   ///< bytes moved for each element that others have cast, to write its transposed copy
   bool keeps_both = false; ///< backward keeps the transposed copy also of what is kept in 16 bits anyway
+  /// Of an input whose transposed copy backward makes: what the kernels of the first copy, half of them, move for each
+  /// element, and what moves in backward for each; 0: forward makes both.
+  double first_bytes = 0, later_bytes = 0;
 };
+/// What torchao's backward moves of each element of a linear layer's input, by its own table of 108 layers on an H100:
+/// docs/model.md, "Products in 8 bits". Of these, 5 make the transposed copy, and 4 scale the gradient of the input.
+inline constexpr double kLaterRowwiseBytes = 16;
 inline constexpr std::array kFp8Recipes = {
     Fp8Row{"none", "all products are of the training's precision", std::nullopt},
     Fp8Row{"delayed", "scales from the largest values of earlier iterations: one kernel reads a tensor and casts it",
@@ -169,8 +175,9 @@ inline constexpr std::array kFp8Recipes = {
            Precision::fp8, 2, 2 + 2 + 2, true, 2},
     Fp8Row{
         "rowwise",
-        "a scale for each row, of the transposed copy for each of its rows: a kernel for each keeps a row on the chip",
-        Precision::fp8, 2, 2 * (2 + 1)},
+        "a scale for each row, of the transposed copy for each of its rows: for each copy one kernel reads a tensor to "
+        "find them, one to cast it",
+        Precision::fp8, 4, 2 * (2 + 2 + 1), false, 0, false, 2 + 2 + 1, kLaterRowwiseBytes},
     Fp8Row{"mxfp8", "a scale for every 32 numbers, which the matrix units apply: one kernel", Precision::mxfp8, 1,
            2 + 2 * (1 + 1.0 / 32), true},
     Fp8Row{"blockwise", "a scale for every 128 numbers, of weights for 128 x 128: one kernel", Precision::fp8_block, 1,
@@ -272,6 +279,9 @@ struct Training {
   BlockingSends blocking_sends = BlockingSends::never;
   /// That a device's host and NCCL take of its time for each tensor that it sends to another stage or gets from one.
   Seconds hand_over;
+  /// Of a tensor for another stage that each device of a tensor group has whole, each sends a part, and the group that
+  /// gets the parts gathers them (Narayanan et al. 2021, section 4.1).
+  bool scatter_gather = false;
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another
   /// Replicas reduce a bucket of gradients of this size as soon as the last backward pass has filled it, as
   /// DistributedDataParallel does; 0: all gradients together after the pass.
