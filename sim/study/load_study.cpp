@@ -419,6 +419,7 @@ Sharding sharding_of(const ParallelDegrees& degrees, int devices) {
                     .gather = rule.gather,
                     .prefetch = rule.prefetch,
                     .prefetch_backward = rule.prefetch_backward,
+                    .late_experts = rule.late_experts,
                     .quantized_weights = rule.quantized_weights,
                     .secondary = rule.secondary,
                     .quantized_gradients = rule.quantized_gradients};

@@ -18,12 +18,19 @@ void leave_gathers_out(yaml::Node& training, const yaml::Node& own) {
   struct Gathering {
     std::string_view key, from; ///< and the least `zero` that has it
   };
-  constexpr std::array kGathering = {Gathering{"gather", "1"}, Gathering{"prefetch_backward", "3"}};
-  const yaml::Node* zero = own.find("zero");
+  constexpr std::array kGathering = {Gathering{"gather", "1"}, Gathering{"late_experts", "1"},
+                                     Gathering{"prefetch_backward", "3"}};
+  yaml::Node degrees = *training.find("parallel");
+  const yaml::Node *zero = own.find("zero"), *gather = own.find("gather");
+  // A recipe says of its own sharding how late experts are gathered.
+  const bool other = (gather != nullptr && gather->text == "after-step") || (zero != nullptr && zero->text == "3");
+  if (other && own.find("late_experts") == nullptr) {
+    yaml::erase(degrees, {"late_experts"});
+    yaml::set(training, "parallel", degrees);
+  }
   if (zero == nullptr) {
     return;
   }
-  yaml::Node degrees = *training.find("parallel");
   for (const auto& [key, from] : kGathering) {
     if (zero->text < from && own.find(key) == nullptr) {
       yaml::erase(degrees, {key});

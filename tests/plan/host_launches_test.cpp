@@ -88,6 +88,18 @@ TEST_CASE("a host that waits for counts launches what follows late", "[plan][hos
   CHECK(world.forward() == std::vector<double>{3, 7, 3});
 }
 
+// The second operator is launched as four kernels, behind the first of which, at 4, the host waits for the device,
+// which rests since 3. It launches the other three until 10 and the third operator until 12, while the second runs
+// until 11.
+TEST_CASE("a host that waits in the middle of an operator launches the rest late", "[plan][host]") {
+  Launched world;
+  world.model.operators[1].host_kernels = HostKernels{.forward = 4, .backward = 0, .before_wait = 1};
+  CHECK(world.forward() == std::vector<double>{3, 8, 3});
+  CHECK(world.forward(1) == std::vector<double>{3, 8, 2});
+  world.model.operators[1].captured = true; // 4 s of launches, 4 s of kernels, and nothing is waited for
+  CHECK(world.forward() == std::vector<double>{1, 1, 2});
+}
+
 TEST_CASE("captured kernels cost the host nothing", "[plan][host]") {
   Launched world;
   world.model.operators[0].captured = true;

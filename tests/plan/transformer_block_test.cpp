@@ -21,8 +21,8 @@ struct Block : test::RooflineProblem {
   static constexpr int s = 8, h = 16, heads = 4;
   static constexpr double tokens = s, width = h; // for formulas
 
-  explicit Block(int devices)
-      : RooflineProblem(test::workload(text()), test::World(star(devices)).platform, half(), 1) {}
+  explicit Block(int devices, bool scatter_gather = false)
+      : RooflineProblem(test::workload(text()), test::World(star(devices)).platform, half(scatter_gather), 1) {}
 
   TensorSplit split(const StageAxes& axis) const { return std::get<TensorSplit>(split_tensors(problem, all(), axis)); }
   std::vector<OperatorId> all() const {
@@ -31,8 +31,9 @@ struct Block : test::RooflineProblem {
     return operators;
   }
 
-  static Training half() {
+  static Training half(bool scatter_gather = false) {
     Training training;
+    training.scatter_gather = scatter_gather;
     training.global_batch = 1;
     training.precision = Precision::fp16;
     return training;
@@ -238,6 +239,34 @@ TEST_CASE("between stages each device sends the tokens that it has to those that
   CHECK(sent({1, false}, {4, true}) == std::pair(Sent{{1, 1, 1, 1}}, Sent{{1}, {1}, {1}, {1}}));
   // Whole on both: from the rank of the same number.
   CHECK(sent({2, false}, {4, false}).first == Sent{{4, 0, 4, 0}, {0, 4, 0, 4}});
+}
+
+// Narayanan et al. 2021, section 4.1. Between the stages goes what two devices of each have whole, of 2 s h bytes: half
+// of it by each, and then a gather of both halves before the pass that reads it.
+TEST_CASE("a group that has a tensor whole may send parts of it and another gathers them", "[plan][tensor]") {
+  using Sent = std::vector<std::vector<double>>;
+  const Block block(8, true);
+  const auto cost = [&](const StageAxes& first, const StageAxes& second) {
+    return cost_plan(block.problem, plan_of(block, first, second));
+  };
+  const auto sent = [&](const StageAxes& first, const StageAxes& second) {
+    const PlanCost costs = cost(first, second);
+    return quarters_sent(costs.stages[0], costs.stages[1]);
+  };
+  CHECK(sent({2, false}, {2, false}) == Sent{{2, 0}, {0, 2}});
+  CHECK(sent({2, false}, {4, false}) == Sent{{1, 1, 0, 0}, {0, 0, 1, 1}});
+  CHECK(sent({1, false}, {2, false}) == Sent{{2, 2}});
+  CHECK(sent({2, true}, {2, true}) == Sent{{2, 0}, {0, 2}}); // tokens of its own, which nobody gathers
+  const PlanCost pair = cost({2, false}, {2, false}), shared = cost({2, true}, {2, true});
+  const double gather = Block::tokens * Block::width * 2 / 2 / 2 + 1;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const ReplicaCost &first = pair.stages[0].replicas[rank], &second = pair.stages[1].replicas[rank];
+    CHECK(second.forward_hand_over.before.value == near(gather));
+    CHECK(first.backward_hand_over.before.value == near(gather));
+    CHECK(first.forward_hand_over.all().value == 0);
+    CHECK(second.backward_hand_over.all().value == 0);
+    CHECK(shared.stages[1].replicas[rank].forward_hand_over.all().value == 0);
+  }
 }
 
 TEST_CASE("heads that do not divide are refused with the nearest degree", "[plan][tensor]") {

@@ -25,6 +25,8 @@ struct Shared {
   double dequantize = 0; // seconds after a gather
   double leave = 0;      // seconds of a unit's activations, each way
   double from_host = 0;  // seconds of a replica's part of a unit's weights
+  double experts = 0;    // seconds of a unit's experts' gather
+  double late = 0;       // of these
 };
 
 struct SharedRun {
@@ -52,10 +54,13 @@ SharedRun run(const Shared& shared) {
   for (std::size_t u = 0; u < kUnits; ++u) {
     stage.units.push_back({u, u + 1, Bytes{bytes * shared.gather}, Bytes{bytes * shared.reduce}});
     stage.units.back().stash = Bytes{1000 * shared.leave};
+    stage.units.back().expert_weights = Bytes{bytes * shared.experts};
+    stage.units.back().late_weights = Bytes{bytes * shared.late};
     if (shared.dequantize > 0) {
       stage.kernels.push_back({.after_gather = Seconds{shared.dequantize}});
     }
   }
+  stage.expert_gradients = Bytes{shared.experts > 0 ? 1.0 : 0.0};
   const double part = bytes * shared.gather / shared.sharing; // of a unit's weights, from the host
   const BytesPerSecond down{1000}, up{shared.from_host > 0 ? part / shared.from_host : 1000};
   const auto host =
@@ -138,6 +143,45 @@ TEST_CASE("backward may gather weights later than forward", "[schedule][units]")
   CHECK(run({.gather = 0.5, .sharding = sharding}).iteration() == near(0.5 + 2 * kUnits + 3 * 0.5));
   sharding.prefetch_backward = 1;
   CHECK(run({.gather = 0.5, .sharding = sharding}).iteration() == near(0.5 + 2 * kUnits));
+}
+
+// Gathered once, before their forwards, in a quarter of a second and a half: all but the first unit's are hidden; but
+// what is late only begins when the forward before it has ended.
+TEST_CASE("weights of experts may be gathered late", "[schedule][units]") {
+  const Sharding sharding{.zero = Zero::states,
+                          .reshard = Reshard::after_step,
+                          .reduce = Reduce::last_micro_batch,
+                          .gather = Gather::before_use};
+  const auto iteration = [&](double experts, double late) {
+    return run({.gather = 0.25, .sharding = sharding, .experts = experts, .late = late}).iteration();
+  };
+  CHECK(iteration(0, 0) == near(0.25 + 2 * kUnits));
+  CHECK(iteration(0.5, 0) == near(0.25 + 0.5 + 2 * kUnits));
+  CHECK(iteration(0.5, 0.5) == near(0.25 + kUnits * 0.5 + 2 * kUnits));
+  CHECK(iteration(0.5, 0.375) == near(0.25 + 0.125 + kUnits * 0.375 + 2 * kUnits));
+}
+
+TEST_CASE("the closed form of late gathers is their replay", "[schedule][units]") {
+  for (const ReshardRow& reshard : kReshards) {
+    for (const int prefetch : {0, 1, 3}) {
+      for (const double late : {0.0, 0.2, 0.3}) {
+        for (const auto& [gather, experts] : {std::pair(0.2, 0.3), {0.7, 0.4}, {0.1, 1.5}}) {
+          CAPTURE(reshard.name, prefetch, late, gather, experts);
+          const Sharding sharding = weights(reshard.reshard, Reduce::each_micro_batch, prefetch);
+          const double replayed =
+              run({.gather = gather, .micro_batches = 2, .sharding = sharding, .experts = experts, .late = late})
+                  .iteration();
+          const std::vector<UnitSeconds> units(kUnits, {.forward = Seconds{1},
+                                                        .recompute = Seconds{0},
+                                                        .backward = Seconds{1},
+                                                        .gather = Seconds{gather + experts},
+                                                        .reduce = Seconds{0},
+                                                        .gather_late = Seconds{late}});
+          CHECK(seconds_of_units(sharding, units, 2, sharding.parts_weights()).value == near(replayed));
+        }
+      }
+    }
+  }
 }
 
 // B3 … B0 end at 5, 6, 7, 8 where nothing holds them up.

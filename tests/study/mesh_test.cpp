@@ -261,7 +261,7 @@ TEST_CASE("replicas hold their part of what they share, and the units at hand", 
 
 TEST_CASE("a recipe's rules of gathering give way to degrees that gather nothing so", "[study][mesh][zero]") {
   for (const char* recipe : {"llm-foundry", "megatron-bridge", "torchtitan"}) {
-    for (const char* zero : {"0", "1", "2", "3"}) {
+    for (const char* zero : {"0", "1", "2", "3", "1, gather: after-step", "1, gather: before-use"}) {
       INFO(recipe << ", zero " << zero);
       CHECK(only(compare_text(
                      std::string("model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {framework: ") +

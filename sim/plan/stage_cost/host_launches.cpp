@@ -39,15 +39,26 @@ Seconds counting_launches(const Operator& what, const HostLaunches& host, double
   return host.each * (known ? what.host_kernels->counting / host_speed : 0);
 }
 
+// Whether the host waits for the device in the operator's forward, and for how many launches before it does.
+bool waits_forward(const Operator& what) {
+  return what.counted_by_host || (what.host_kernels && what.host_kernels->before_wait && !what.captured);
+}
+
+Seconds launches_before_wait(const Operator& what, const HostLaunches& host, double host_speed) {
+  return what.counted_by_host ? counting_launches(what, host, host_speed)
+                              : host.each * (*what.host_kernels->before_wait / host_speed);
+}
+
 OperatorLaunches launches_with(const Operator& what, const HostLaunches& host, const Shard& shard,
                                const BegunExchanges& begun, double host_speed) {
   const PassLaunches kernels = launches_of(what, host, shard, host_speed);
   const Seconds exchange = what.captured ? Seconds{0} : host.each * (host.kernels / host_speed);
   const Seconds forward = kernels.forward + exchange * begun.forward;
-  const Seconds early = what.counted_by_host ? counting_launches(what, host, host_speed) : forward;
+  const bool waits = waits_forward(what);
+  const Seconds early = waits ? launches_before_wait(what, host, host_speed) : forward;
   return {.forward = early,
           .late = forward - early,
-          .waits = what.counted_by_host,
+          .waits = waits,
           .backward_input = kernels.backward_input + exchange * begun.backward,
           .backward_weight = kernels.backward_weight};
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/cost/memory.hpp"
+#include "sim/plan/stage_cost/host_launches.hpp"
 #include "sim/plan/stage_cost/kept_bytes.hpp"
 #include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "sim/workload/blocks.hpp"
@@ -54,6 +55,7 @@ void add_bytes(const ShardUnit& from, ShardUnit& to) {
   to.gradients += from.gradients;
   to.expert_weights += from.expert_weights;
   to.expert_gradients += from.expert_gradients;
+  to.late_weights += from.late_weights;
 }
 
 // The same where units stay apart, since each leaves its activations: the first of those that count together gathers
@@ -65,7 +67,7 @@ void fill_first_of_buckets(std::vector<ShardUnit>& units, Bytes bucket) {
     }
     ShardUnit& from = units[at];
     add_bytes(from, units[at - 1]);
-    from.weights = from.gradients = from.expert_weights = from.expert_gradients = Bytes{0};
+    from.weights = from.gradients = from.expert_weights = from.expert_gradients = from.late_weights = Bytes{0};
   }
 }
 
@@ -157,6 +159,18 @@ std::vector<double> parts_of(const std::vector<ShardUnit>& units, const std::vec
   return parts;
 }
 
+// Of a rank's product of experts, what of its weights is gathered late: all but the first bucket. A bucket takes whole
+// experts until it is full (Megatron Core, _ParamAndGradBuffer).
+Bytes late_weights(const Training& training, const Operator& op, const RankShare& share, const ParameterBytes& each) {
+  const double parameters = op.parameters * share.parameters;
+  const double bucket = training.gradient_bucket.value / each.gradient;
+  if (!training.sharding.late_experts || !share.of_experts || parameters == 0 || bucket == 0) {
+    return {};
+  }
+  const double expert = parameters / products_of(op, share.shard);
+  return Bytes{std::max(0.0, parameters - expert * std::ceil(bucket / expert)) * each.weight};
+}
+
 // What a replica holds of a unit's weights between their gather and when it gives them up: 8 bits as they come, where
 // products multiply these.
 Bytes held_while_gathered(const Sharding& sharding, const ShardUnit& unit) {
@@ -228,6 +242,7 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
     const Bytes trained{parameters * each.weight};
     (of_experts ? unit.expert_weights : unit.weights) += trained + frozen;
     (of_experts ? unit.expert_gradients : unit.gradients) += Bytes{parameters * each.gradient};
+    unit.late_weights += late_weights(problem.training, what, split.operators[at], each);
     sent.back().add(what, of_experts, trained, frozen);
   }
   for (std::size_t u = 0; u < units.size(); ++u) {

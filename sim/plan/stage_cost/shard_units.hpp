@@ -28,6 +28,7 @@ struct ShardUnit {
   Bytes gradients;                ///< reduced
   /// The same of experts that ranks share, among the replicas that have the same ones.
   Bytes expert_weights{}, expert_gradients{};
+  Bytes late_weights{}; ///< of experts' weights, those that are gathered no earlier than the unit begins
   GatheredPart gathered{};
   double reduced = 1; ///< the part of gradients' bytes that is sent
   /// Activations of a whole micro-batch that are left to the host from forward until backward, and the part of them

@@ -12,6 +12,7 @@
 #include "sim/base/bytes.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/cost/kernel_power.hpp"
+#include "sim/plan/stage_cost/hand_over.hpp"
 #include "sim/plan/stage_cost/held_memory.hpp"
 #include "sim/plan/stage_cost/known_stages.hpp"
 #include "sim/plan/stage_cost/replica_times.hpp"
@@ -33,12 +34,6 @@ std::vector<int> target_stages(const Problem& problem, const std::vector<int>& s
   targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
   return targets;
 }
-
-// What enters and leaves a stage: bytes, and on how many ways to other devices.
-struct Borders {
-  Bytes incoming, outgoing;
-  int from = 0, to = 0; // stages on other devices
-};
 
 // [stage]; fills the edges and cuts of `cost`.
 std::vector<Borders> cross_borders(const Problem& problem, const Plan& plan, PlanCost& cost) {
@@ -68,6 +63,8 @@ std::vector<Borders> cross_borders(const Problem& problem, const Plan& plan, Pla
     if (plan.stages[ends.first].devices != plan.stages[ends.second].devices) {
       ++borders[ends.first].to;
       ++borders[ends.second].from;
+      borders[ends.first].sent += bytes;
+      borders[ends.second].received += bytes;
     }
   }
   return borders;
@@ -277,27 +274,9 @@ double rest_of_step(Seconds late, Seconds stepping) {
   return (late + stepping).value > 0 ? (late + (1 - kMemoryPower) * stepping) / (late + stepping) : 0;
 }
 
-// A pass waits for its host and NCCL before it has what the stages before it send, and behind it sends on.
-void add_hand_over(Seconds each, const Borders& borders, StageCost& cost) {
-  if (each.value == 0 || borders.from + borders.to == 0) {
-    return;
-  }
-  const Seconds from = each * borders.from, to = each * borders.to;
-  const auto rests = [&](double part, Seconds computing) {
-    return (computing * part + from + to) / (computing + from + to);
-  };
-  for (std::size_t at = 0; at < cost.replicas.size(); ++at) {
-    ReplicaCost& replica = cost.replicas[at];
-    const TensorGroup* const group = cost.group_of(at);
-    const Seconds forward = group != nullptr ? group->passes->forward.exchanged.all : Seconds{0};
-    const Seconds backward = group != nullptr ? group->passes->backward.exchanged.all : Seconds{0};
-    replica.forward_hand_over = {from, to};
-    replica.backward_hand_over = {to, from};
-    replica.rest.forward = rests(replica.rest.forward, replica.forward - forward);
-    replica.rest.backward = rests(replica.rest.backward, replica.backward() - backward);
-    replica.forward += from + to;
-    replica.backward_input += from + to;
-  }
+// Whether each device of the stage sends only a part of what it has of a tensor for another stage.
+bool scatters(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  return problem.training.scatter_gather && stage.tensor_parallel > 1 && split.borders == 1;
 }
 
 // `sharers`: the plan's devices in each node. `fold`: whose costs are wanted; null: those of all replicas.
@@ -306,7 +285,10 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
                      KnownPrograms& programs) {
   const TensorSplit split = split_of(problem, stage, deferred, programs);
   const HeldMemory held = held_by(problem, stage, split);
-  StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .turns = stage.turns};
+  const bool parts = scatters(problem, stage, split);
+  StageCost cost{.tensor_parallel = stage.tensor_parallel,
+                 .border_part = parts ? 1.0 / stage.tensor_parallel : split.borders,
+                 .turns = stage.turns};
   const double each = parameter_bytes(problem.training).gradient;
   cost.gradients = Bytes{std::round((held.parameters - held.of_experts) * each)};
   cost.expert_gradients = Bytes{std::round(held.of_experts * each)};
@@ -371,6 +353,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
   }
   if (figures == Figures::all) {
     add_parts(problem, stage, split, by_unit, cost);
+    if (borders.from + borders.to > 0) {
+      add_hand_over(problem, borders, parts, cost);
+    }
   }
   return cost;
 }
@@ -397,7 +382,7 @@ std::string key_of(const Problem& problem, const Stage& stage, const Borders& bo
   const auto& [operators, devices, shares, tensor_parallel, sequence_parallel, tensor_rule, recompute, recomputed,
                context, experts, turns, streams] = stage;
   const auto& [expert_ranks, expert_tensor] = experts;
-  const auto& [incoming, outgoing, from, to] = borders;
+  const auto& [incoming, outgoing, from, to, received, sent] = borders;
   const auto& [context_ranks, context_rule, context_heads, context_order] = context;
   std::string key;
   const void* const whose = &problem;
@@ -406,9 +391,9 @@ std::string key_of(const Problem& problem, const Stage& stage, const Borders& bo
   put_list(key, devices);
   put_list(key, shares);
   put_list(key, recomputed);
-  add(whose, incoming, outgoing, from, to, figures, deferred, tensor_parallel, sequence_parallel, tensor_rule,
-      recompute, context_ranks, context_rule, context_heads, context_order, expert_ranks, expert_tensor, turns,
-      streams);
+  add(whose, incoming, outgoing, from, to, received, sent, figures, deferred, tensor_parallel, sequence_parallel,
+      tensor_rule, recompute, context_ranks, context_rule, context_heads, context_order, expert_ranks, expert_tensor,
+      turns, streams);
   return key;
 }
 
@@ -423,12 +408,8 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures, co
   const bool may_be_known = known != nullptr && fold == nullptr && !problem.training.offload.on();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const auto made = [&] {
-      StageCost stage = cost_stage(problem, plan.stages[s], sharers, borders[s], figures,
-                                   fold != nullptr ? &fold->stages[s] : nullptr, deferred, programs);
-      if (figures == Figures::all) {
-        add_hand_over(problem.training.hand_over, borders[s], stage);
-      }
-      return stage;
+      return cost_stage(problem, plan.stages[s], sharers, borders[s], figures,
+                        fold != nullptr ? &fold->stages[s] : nullptr, deferred, programs);
     };
     cost.stages[s] = may_be_known
                          ? known->find_or_make(key_of(problem, plan.stages[s], borders[s], figures, deferred), made)

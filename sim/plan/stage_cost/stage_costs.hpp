@@ -40,7 +40,8 @@ struct UnitKernels {
   Seconds before_reduce, between, after_reduce; ///< before, between and after the two hops
 };
 
-/// What a pass's hand-over to the stages before and after it takes of its time: before it computes and behind.
+/// What a pass's hand-over to the stages before and after it takes of its time: before it computes, with gathering what
+/// its group got in parts, and behind.
 struct HandOver {
   Seconds before, after;
 
@@ -104,8 +105,10 @@ struct StageCost {
   int sharing = 1;                  ///< replicas that share it
   int tensor_parallel = 1;
   StageAxes axes{};
-  double border_part = 1; ///< the part that a device has of each tensor at the stage's borders: 1, or its own tokens
-  int turns = 1;          ///< as in the stage
+  /// The part that a device sends or gets of each tensor at the stage's borders: 1, its own tokens, or what its group
+  /// gathers (Training::scatter_gather).
+  double border_part = 1;
+  int turns = 1; ///< as in the stage
 
   /// Whether replicas gather weights or reduce gradients by unit.
   bool shares_units() const { return !units.empty() && !only_offloads; }

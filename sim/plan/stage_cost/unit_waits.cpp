@@ -93,7 +93,10 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
       if (!again && unit.fetch.value > 0) {
         ready = arrived = std::max(arrived, ready) + unit.fetch;
       }
-      gathered = std::max(gathered, ready) + (again ? unit.gather_again : unit.gather);
+      gathered = std::max(gathered, ready) + (again ? unit.gather_again : unit.gather - unit.gather_late);
+      if (!again && unit.gather_late.value > 0) {
+        gathered = std::max(gathered, end_before(n, 1)) + unit.gather_late;
+      }
       now = std::max(now, gathered) + unit.dequantize;
     }
     if (n >= kUnitsToReduce) {
@@ -203,7 +206,9 @@ public:
       seconds.dequantize = kernels.after_gather;
     }
     if (cost_.shares_units() && unit.expert_weights.value > 0) { // after those of all, be it among the same ranks
-      seconds.gather += gather_experts_.of(unit.expert_weights * unit.gathered.experts);
+      seconds.gather_late = gather_experts_.of(unit.late_weights * unit.gathered.experts);
+      seconds.gather +=
+          gather_experts_.of((unit.expert_weights - unit.late_weights) * unit.gathered.experts) + seconds.gather_late;
       seconds.reduce_experts = of_same_experts() > 1 ? reduce_experts_.of(unit.expert_gradients) : Seconds{0};
       seconds.reduce += seconds.reduce_experts;
       seconds.add_up_experts = over_groups(unit.expert_gradients, of_same_experts());

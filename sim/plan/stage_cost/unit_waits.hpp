@@ -10,6 +10,7 @@ namespace stagecraft {
 struct UnitSeconds {
   Seconds forward, recompute, backward; ///< computing, on the slowest replica
   Seconds gather, reduce;
+  Seconds gather_late{};              ///< of `gather`, its end, which begins no earlier than the unit
   Seconds reduce_experts{};           ///< of `reduce`, its end
   Seconds add_up{}, add_up_experts{}; ///< over groups, behind the reductions, and beside those of the next unit
   Seconds gather_again{};             ///< for what follows a forward, if from a second copy

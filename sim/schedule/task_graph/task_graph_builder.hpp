@@ -176,8 +176,8 @@ private:
   void finish_iteration();
   void add_up_norms(TaskId barrier);
   TaskId complete(const ReplicaTasks& replica) const;
-  // Parameters of all layers but experts', or of these.
-  enum class Whose { dense, experts };
+  // Parameters of all layers but experts', or of these; or, where they are gathered, those of the latter that are late.
+  enum class Whose { dense, experts, late_experts };
   // Replicas of a rank that hold the same parameters, by groups that share them; those that are simulated.
   std::vector<FoldedSharing> groups_that_share(int stage, int rank, Whose whose) const;
   TaskId reduce_gradients(int stage, int rank, int steps);

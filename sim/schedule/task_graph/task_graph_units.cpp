@@ -197,9 +197,9 @@ std::vector<UnitStep> TaskGraphBuilder::unit_steps(const std::vector<std::int32_
 
 namespace {
 
-Bytes bytes_of(const ShardUnit& unit, TaskKind kind, bool of_experts) {
+Bytes bytes_of(const ShardUnit& unit, TaskKind kind, bool of_experts, bool late) {
   if (kind == TaskKind::all_gather) {
-    return of_experts ? unit.expert_weights : unit.weights;
+    return late ? unit.late_weights : of_experts ? unit.expert_weights - unit.late_weights : unit.weights;
   }
   return of_experts ? unit.expert_gradients : unit.gradients;
 }
@@ -216,7 +216,8 @@ void TaskGraphBuilder::leave_out_empty(int stage, TaskKind kind, Whose whose, co
                                        std::vector<char>& chosen) const {
   for (std::size_t n = 0; n < steps.size(); ++n) {
     const ShardUnit& unit = cost_.stages[stage].units[unit_of_[graph_.program[steps[n]]]];
-    chosen[n] = bytes_of(unit, kind, whose == Whose::experts).value > 0 ? chosen[n] : 0;
+    const bool late = whose == Whose::late_experts;
+    chosen[n] = bytes_of(unit, kind, whose != Whose::dense, late).value > 0 ? chosen[n] : 0;
   }
 }
 
@@ -235,8 +236,9 @@ TaskGraphBuilder::add_unit_collectives(int stage, const Reducers& reducers, cons
   std::vector<Reduction> made(steps.size(), {kNone, kNone});
   for (const auto& [key, numbers] : alike) {
     const ShardUnit& unit = cost.units[key.first];
-    const bool of_experts = whose == Whose::experts;
-    const Bytes bytes = bytes_of(unit, reducers.kind, of_experts) * (sent_part(unit, reducers.kind, of_experts) * part);
+    const bool of_experts = whose != Whose::dense, late = whose == Whose::late_experts;
+    const Bytes bytes =
+        bytes_of(unit, reducers.kind, of_experts, late) * (sent_part(unit, reducers.kind, of_experts) * part);
     const Seconds own = kernels != nullptr && !cost.kernels.empty() ? kernels(cost.kernels[key.first]) : Seconds{0};
     const auto count = static_cast<int>(numbers.size());
     const auto begin = static_cast<TaskId>(graph_.work.size());
@@ -271,7 +273,7 @@ void TaskGraphBuilder::gather_units(int stage, const FoldedGroup& all, Whose who
       const ReplicaTasks& replica = replicas_[stage][member];
       const std::int32_t at = unit_steps_[stage][member][n];
       const bool backward = pass_of(graph_.works[graph_.work[graph_.program[at]]].kind) != UnitPass::forward;
-      const std::int32_t issue = at - 1 - request_.sharding.ahead(backward);
+      const std::int32_t issue = at - 1 - (whose == Whose::late_experts ? 0 : request_.sharding.ahead(backward));
       const TaskId begin = again ? made[n].begin : fetch_weights(stage, member, n, part, whose, made[n].begin);
       if (issue >= graph_.program_begin[replica.device]) {
         edge_runs_.push_back({graph_.program[issue], begin, 1});
@@ -305,11 +307,17 @@ void TaskGraphBuilder::use_gathered(int stage, const ReplicaTasks& replica, std:
 void TaskGraphBuilder::gather_for(int stage, const FoldedGroup& all, Whose whose) {
   const std::vector<std::int32_t>& steps = unit_steps_[stage][simulated_among(stage, all.members).front()];
   const std::vector<UnitStep> what = unit_steps(steps);
-  std::vector<char> gathers = steps_that_gather(request_.sharding.reshard, what);
+  const std::vector<char> all_steps = steps_that_gather(request_.sharding.reshard, what);
+  std::vector<char> gathers = all_steps;
   leave_out_empty(stage, TaskKind::all_gather, whose, steps, gathers);
   const int secondary = request_.sharding.secondary;
   if (secondary == 0) {
     gather_units(stage, all, whose, gathers, false);
+    if (whose == Whose::experts) {
+      gathers = all_steps;
+      leave_out_empty(stage, TaskKind::all_gather, Whose::late_experts, steps, gathers);
+      gather_units(stage, all, Whose::late_experts, gathers, false);
+    }
     return;
   }
   std::vector<char> first = gathers, again = gathers;

@@ -17,7 +17,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 155> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
+constexpr std::array<std::string_view, 154> kUnheededFlags = {"overlap-p2p-communication-warmup-flush",
                                                               "cpu-offloading-num-layers",
                                                               "fine-grained-activation-offloading",
                                                               "distribute-saved-activations",
@@ -82,7 +82,6 @@ constexpr std::array<std::string_view, 155> kUnheededFlags = {"overlap-p2p-commu
                                                               "no-gradient-reduce-div-fusion",
                                                               "no-fp8-wgrad",
                                                               "no-delay-grad-reduce",
-                                                              "no-scatter-gather-tensors-in-pipeline",
                                                               "no-masked-softmax-fusion",
                                                               "no-bias-gelu-fusion",
                                                               "no-bias-swiglu-fusion",
@@ -592,6 +591,9 @@ private:
     if (zero == 1 || zero == 2) {
       draft_.set("parallel.gather", zero == 1 && given_.has("overlap-param-gather") ? "before-use" : "after-step",
                  given_.where("overlap-param-gather"));
+      if (zero == 1 && given_.has("overlap-param-gather")) { // a chain of buckets
+        draft_.set("parallel.late_experts", "true", given_.where("overlap-param-gather"));
+      }
     }
     if (const int parts = given_.integer("num-distributed-optimizer-instances", 1, kMostConfigDegree, 1); parts > 1) {
       read_instances(parts, zero);
@@ -665,6 +667,9 @@ private:
     }
     if (const char* apart = "no-overlap-p2p-communication"; given_.has(apart)) {
       draft_.set("blocking_sends", "unsplit", given_.where(apart));
+    }
+    if (const char* whole = "no-scatter-gather-tensors-in-pipeline"; given_.has(whole)) {
+      draft_.set("scatter_gather", "false", given_.where(whole));
     }
     read_deferred_head();
     const char* group = "microbatch-group-size-per-virtual-pipeline-stage";

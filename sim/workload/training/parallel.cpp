@@ -91,6 +91,7 @@ ShardingRule load_sharding(yaml::Map& map) {
   refuse_below(map, "reshard", rule.zero, Zero::weights, "when weights are given up again");
   refuse_below(map, "gather", rule.zero, Zero::states, "when parameters are gathered");
   refuse_below(map, "prefetch", rule.zero, Zero::states, "how early weights are gathered");
+  refuse_below(map, "late_experts", rule.zero, Zero::states, "how late weights of experts are gathered");
   refuse_below(map, "prefetch_backward", rule.zero, Zero::weights, "how early backward gathers weights");
   rule.group = map.integer("shard", 1, kMostRanks, 0);
   if (map.has("reduce")) {
@@ -108,6 +109,11 @@ ShardingRule load_sharding(yaml::Map& map) {
   if (rule.zero < Zero::weights && map.has("prefetch") && rule.gather == Gather::after_step) {
     throw InputError(map.where("prefetch"), "'prefetch' says how early weights are gathered, which are gathered after "
                                             "the step; allowed: with 'gather: before-use', or 'zero' 3");
+  }
+  rule.late_experts = map.boolean("late_experts", false);
+  if (rule.late_experts && (rule.zero == Zero::weights || rule.gather == Gather::after_step)) {
+    throw InputError(map.where("late_experts"), "'late_experts' says of weights that all replicas hold when they are "
+                                                "gathered; allowed: with 'gather: before-use' and 'zero' 1 or 2");
   }
   rule.prefetch = map.integer("prefetch", 0, kMostPrefetch, rule.prefetch);
   if (map.has("prefetch_backward")) {

@@ -41,6 +41,16 @@ bool is_interleaved_by_korthikanti(const TruthRow& row) {
          (row.model.find("175B") != std::string::npos || row.model.find("530B") != std::string::npos);
 }
 
+// Adapters of models on tensor groups, whose configurations of a name all recompute blocks; without a pipeline ranks
+// share tokens, too.
+bool is_adapters_by_automodel(const TruthRow& row) {
+  return row.mentions("NVIDIA-NeMo/Automodel") && trains_adapters(row) && row.degrees.tensor > 1;
+}
+
+bool is_pipeline_of_adapters_by_automodel(const TruthRow& row) {
+  return is_adapters_by_automodel(row) && row.degrees.pipeline > 1;
+}
+
 constexpr std::array kLaunchers = {
     // MooreThreads/SimuMax v1.2 (Apache-2.0), simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh and its like
     // for DeepSeek: `--recompute-num-layers 0`, `CP_COMM_TYPE` a2a, and no overlap of any kind, as docs/b200 says.
@@ -51,6 +61,10 @@ constexpr std::array kLaunchers = {
     // `pp{degree}_{micro-batches}`, and all are of one.
     Launcher{is_pipeline_by_neusight, {Flag{"micro_batches", "1"}}},
     Launcher{is_interleaved_by_korthikanti, {Flag{"vp", "3"}}},
+    // NVIDIA-NeMo/Automodel (Apache-2.0), examples/llm_benchmark: llama3_3/llama_3_3_70b_instruct_squad_peft_pp.yaml;
+    // llama3_3/custom_llama3_3_70b_instruct_peft_benchmark.yaml and its like, `activation_checkpointing: true`.
+    Launcher{is_pipeline_of_adapters_by_automodel, {Flag{"recompute", "full"}}},
+    Launcher{is_adapters_by_automodel, {Flag{"recompute", "full"}, Flag{"sequence_parallel", "true"}}},
     // mlcommons/training_results_v5.0 (Apache-2.0), Oracle/benchmarks/llama2_70b_lora/implementations/8xBM.GPU.B200.8/
     // config_DGXB200_8x8x1xtp1pp1cp8.sh: `MCORE_CUDA_GRAPH=1`; the rest as below.
     Launcher{is_adapters_by_oracle, {Flag{"cp_comm_type", "a2a"}, Flag{"cuda_graphs", "mcore: per layer"}}},

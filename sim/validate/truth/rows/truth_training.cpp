@@ -393,6 +393,9 @@ private:
     }
     if (const std::string beside = row_.flag("overlap_param_gather"); zero == 1 && !beside.empty()) {
       line(std::string("    gather: ") + (beside == "true" ? "before-use" : "after-step"));
+      if (beside == "true" && framework_.name == "megatron-lm-2025") { // whose recipe gathers after the step
+        line("    late_experts: true");
+      }
     }
     const int degree = number_after(words, "degree ");
     const int shard = has(words, "hsdp")                          ? row_.devices_per_node
@@ -416,6 +419,18 @@ private:
     }
   }
 
+  // Kernels that send tokens to other ranks' experts have something to do where ranks share experts: all of a stage,
+  // where a row says no number, as configurations of NeMo Automodel have it (examples/llm_benchmark/gpt_oss, ep_size).
+  int expert_ranks() {
+    const int ranks = setting_.devices / pipeline_, experts = row_.sizes.experts;
+    if (row_.degrees.expert > 0 || experts == 0 || experts % ranks != 0 ||
+        !(row_.mentions("DeepEP") || row_.mentions("HybridEP"))) {
+      return row_.degrees.expert;
+    }
+    assume("experts shared by all " + count_of(ranks, "rank") + " of a stage");
+    return ranks;
+  }
+
   std::string write_degrees() {
     line("  parallel:");
     line("    tensor: " + std::to_string(tensor_));
@@ -424,9 +439,8 @@ private:
       line("    context: " + std::to_string(context_));
       write_context_rule();
     }
-    const int expert = row_.degrees.expert;
     const bool mixture = row_.sizes.experts > 0 || (setting_.model != nullptr && setting_.model->mixture);
-    if (expert > 1 && mixture) {
+    if (const int expert = expert_ranks(); expert > 1 && mixture) {
       line("    expert: " + std::to_string(expert));
     }
     const std::string flag = row_.flag("sequence_parallel");
