@@ -214,7 +214,8 @@ private:
   // Device seconds per sample of a pass, at least, anywhere in the range; infinite if the type lacks the kernel.
   static double least_of_pass(const Operator& what, const Pass& pass, KernelPass which, const DeviceType& type,
                               Precision precision, Seconds gap, const PartRange& range) {
-    const Shard shard{range.least_degree, 1.0 / range.least_degree};
+    // A group that divides all of it, whichever tensor it casts.
+    const Shard shard{.degree = range.least_degree, .activations = 1.0 / range.least_degree, .by_expert = true};
     if (what.active < 1 && type.fits && what.kind == KernelKind::matmul) {
       return least_of_experts(pass, type, what.products.value_or(precision), gap, range);
     }

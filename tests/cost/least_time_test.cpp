@@ -42,13 +42,25 @@ Operator linear(std::string name, double rows, double in, double out) {
                      true);
 }
 
-// Products of few and many rows, a batch of small ones, a convolution, attention with grouped keys, memory-bound
-// kernels.
+// A product whose input and whose output's gradient are cast, for which a group may have to gather either.
+Operator cast_product() {
+  Operator made = linear("cast", 512, 768, 3072);
+  made.forward.casts = made.backward_input.casts = 1;
+  made.forward.cast_bytes = 4 * 512 * 768;
+  made.forward.cast_of = CastOf::input;
+  made.backward_input.cast_bytes = 4 * 512 * 3072;
+  made.backward_input.cast_of = CastOf::gradient;
+  return made;
+}
+
+// Products of few and many rows, one with casts, a batch of small ones, a convolution, attention with grouped keys,
+// memory-bound kernels.
 ModelGraph kernels_of_all_kinds() {
   const KernelCall convolution{KernelOp::convolution, {1, 64, 28, 28, 96, 3, 3, 1, 1, 1}, 0};
   const std::vector<Operator> operators = {
       linear("few rows", 1, 1024, 1000),
       linear("many rows", 512, 768, 3072),
+      cast_product(),
       with_passes("batch", KernelKind::matmul, {{KernelOp::gemm, {12, 128, 128, 64}, 0}}, false),
       with_passes("convolution", KernelKind::convolution, {convolution, convolution, convolution}, true),
       with_passes("attention", KernelKind::attention, {{KernelOp::attention, {1, 512, 16, 4, 64, 1}, 0}}, false),
@@ -106,7 +118,8 @@ std::vector<Part> parts_up_to(double most, int degree, std::mt19937& random) {
                                         : most * std::pow(1e-3, share);
     const int group = n % 2 == 0 ? 1 : 1 + static_cast<int>(random() % degree);
     const double cut = static_cast<double>(random() % 3) / 2; // none, half or all of the activations
-    parts.push_back({std::min(samples, most), {group, 1 - cut + cut / group}});
+    const bool sums = random() % 2 == 0;
+    parts.push_back({std::min(samples, most), {group, 1 - cut + cut / group, sums}});
   }
   return parts;
 }
