@@ -164,7 +164,8 @@ struct Fp8Row {
   double first_bytes = 0, later_bytes = 0;
 };
 /// What torchao's backward moves of each element of a linear layer's input, by its own table of 108 layers on an H100:
-/// docs/model.md, "Products in 8 bits". Of these, 5 make the transposed copy, and 4 scale the gradient of the input.
+/// docs/model.md, "Products in 8 bits". Of these, 5 make the transposed copy, 4 scale the gradient of the input, and 7
+/// no code explains.
 inline constexpr double kLaterRowwiseBytes = 16;
 inline constexpr std::array kFp8Recipes = {
     Fp8Row{"none", "all products are of the training's precision", std::nullopt},
