@@ -279,29 +279,34 @@ bool scatters(const Problem& problem, const Stage& stage, const TensorSplit& spl
   return problem.training.scatter_gather && stage.tensor_parallel > 1 && split.borders == 1;
 }
 
+// What a stage's replicas have in common: what they share, gather and reduce, and send to other stages.
+StageCost common_cost(const Problem& problem, const Stage& stage, const TensorSplit& split, const HeldMemory& held) {
+  StageCost cost{.tensor_parallel = stage.tensor_parallel,
+                 .border_part = scatters(problem, stage, split) ? 1.0 / stage.tensor_parallel : split.borders,
+                 .turns = stage.turns};
+  const double each = parameter_bytes(problem.training).gradient;
+  cost.gradients = Bytes{std::round((held.parameters - held.of_experts) * each)};
+  cost.expert_gradients = Bytes{std::round(held.of_experts * each)};
+  cost.axes = stage.axes();
+  cost.units = shard_units(problem, stage, split);
+  cost.only_offloads = !shares_by_unit(problem.training, stage);
+  cost.gathered = gathered_part(problem, stage, split);
+  if (stage.replicas() > 1) {
+    cost.zero = problem.training.sharding.zero;
+    cost.sharing = sharing_replicas(problem.training, stage);
+  }
+  return cost;
+}
+
 // `sharers`: the plan's devices in each node. `fold`: whose costs are wanted; null: those of all replicas.
 StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vector<int>& sharers,
                      const Borders& borders, Figures figures, const StageFold* fold, OperatorId deferred,
                      KnownPrograms& programs) {
   const TensorSplit split = split_of(problem, stage, deferred, programs);
   const HeldMemory held = held_by(problem, stage, split);
-  const bool parts = scatters(problem, stage, split);
-  StageCost cost{.tensor_parallel = stage.tensor_parallel,
-                 .border_part = parts ? 1.0 / stage.tensor_parallel : split.borders,
-                 .turns = stage.turns};
-  const double each = parameter_bytes(problem.training).gradient;
-  cost.gradients = Bytes{std::round((held.parameters - held.of_experts) * each)};
-  cost.expert_gradients = Bytes{std::round(held.of_experts * each)};
-  cost.axes = stage.axes();
+  StageCost cost = common_cost(problem, stage, split, held);
   const double steps = held.parameters * part_of_shared(problem.training, stage, held);
-  cost.units = shard_units(problem, stage, split);
-  cost.only_offloads = !shares_by_unit(problem.training, stage);
-  cost.gathered = gathered_part(problem, stage, split);
   const bool by_unit = copies_gradients_by_unit(problem.training.offload, problem.training.sharding, cost);
-  if (stage.replicas() > 1) {
-    cost.zero = problem.training.sharding.zero;
-    cost.sharing = sharing_replicas(problem.training, stage);
-  }
   if (fold != nullptr) {
     cost.devices = stage.devices;
   }
@@ -353,9 +358,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, const std::vect
   }
   if (figures == Figures::all) {
     add_parts(problem, stage, split, by_unit, cost);
-    if (borders.from + borders.to > 0) {
-      add_hand_over(problem, borders, parts, cost);
-    }
+    add_hand_over(problem, borders, scatters(problem, stage, split), cost);
   }
   return cost;
 }
