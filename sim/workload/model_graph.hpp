@@ -26,12 +26,12 @@ struct KernelCall {
   bool operator==(const KernelCall&) const = default;
 };
 
-/// Work of one pass over one operator. Without a profile, its time on a device is a roofline of arithmetic and memory
-/// (docs/model.md).
 /// What the kernels of Pass::casts read: in proportion to all that the pass moves, the inputs of a product, or the
 /// gradient of its output.
 enum class CastOf { moved, input, gradient };
 
+/// Work of one pass over one operator. Without a profile, its time on a device is a roofline of arithmetic and memory
+/// (docs/model.md).
 struct Pass {
   Flops flops;                     ///< per sample
   double moved_elements = 0;       ///< activation elements read and written, per sample

@@ -357,6 +357,20 @@ TEST_CASE("sends that do not overlap make a stage wait", "[config]") {
   CHECK(apart.unheeded.empty());
 }
 
+TEST_CASE("stages may send whole tensors and experts' weights come late in a chain of buckets", "[config]") {
+  const ImportedTraining whole = read_text(kBatch + "--no-scatter-gather-tensors-in-pipeline", "a.sh");
+  CHECK(value(whole, "scatter_gather") == "false");
+  CHECK(whole.unheeded.empty());
+  CHECK(value(read_text(kBatch, "a.sh"), "scatter_gather").empty());
+  const auto late = [](const std::string& arguments) {
+    return value(read_text(kBatch + "--use-distributed-optimizer --overlap-grad-reduce " + arguments, "a.sh"),
+                 "parallel.late_experts");
+  };
+  CHECK(late("--num-experts 8 --overlap-param-gather") == "true");
+  CHECK(late("--num-experts 8").empty());
+  CHECK(late("--overlap-param-gather").empty());
+}
+
 TEST_CASE("the last product's gradients of weights are deferred in a pipeline", "[config]") {
   const auto read = [](const std::string& arguments) {
     return read_text(kBatch + "--defer-embedding-wgrad-compute " + arguments, "a.sh");

@@ -234,6 +234,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"delay-wgrad-compute", false},
     MegatronFlag{"defer-embedding-wgrad-compute", false},
     MegatronFlag{"no-overlap-p2p-communication", false},
+    MegatronFlag{"no-scatter-gather-tensors-in-pipeline", false},
     MegatronFlag{"wgrad-deferral-limit", true},
     MegatronFlag{"moe-deepep-num-sms", true},
     MegatronFlag{"moe-hybridep-num-sms", true},

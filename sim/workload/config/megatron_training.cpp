@@ -591,7 +591,7 @@ private:
     if (zero == 1 || zero == 2) {
       draft_.set("parallel.gather", zero == 1 && given_.has("overlap-param-gather") ? "before-use" : "after-step",
                  given_.where("overlap-param-gather"));
-      if (zero == 1 && given_.has("overlap-param-gather")) { // a chain of buckets
+      if (zero == 1 && given_.has("overlap-param-gather") && given_.has("num-experts")) { // a chain of buckets
         draft_.set("parallel.late_experts", "true", given_.where("overlap-param-gather"));
       }
     }
