@@ -49,6 +49,8 @@ Traffic traffic_of(const Collective& collective) {
   case CollectiveKind::all_gather:
   case CollectiveKind::all_to_all:
     return {collective.bytes * (static_cast<double>(ranks - 1) / ranks), ranks - 1};
+  case CollectiveKind::broadcast:
+    return {collective.bytes, ranks - 1};
   case CollectiveKind::shift:
   case CollectiveKind::dispatch: // what goes how often where follows from the devices: at least once
   case CollectiveKind::combine:

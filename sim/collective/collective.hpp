@@ -21,10 +21,11 @@ enum class CollectiveKind {
   all_gather,     ///< every rank brings its own part and ends up with all of them
   all_to_all,     ///< every rank brings a part for each other one
   shift,          ///< every rank sends its buffer to the next one, the last to the first: a step of a ring
+  broadcast,      ///< every rank gets the buffer that one of them has
   dispatch,       ///< every rank sends its tokens to the ranks of their experts, each once to a node (DispatchTraffic)
   combine,        ///< what these make of them comes back the same way
 };
-inline constexpr std::size_t kCollectiveKinds = 7;
+inline constexpr std::size_t kCollectiveKinds = 8;
 
 class GroupWays;
 struct DispatchTraffic;
@@ -54,8 +55,8 @@ PathCost slowest_of(const PathCost& a, const PathCost& b);
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Group group;
-  /// The buffer of each rank: of a reduce_scatter before it, of an all_gather after it, of a dispatch and a combine its
-  /// own tokens.
+  /// The buffer of each rank: of a reduce_scatter before it, of an all_gather and a broadcast after it, of a dispatch
+  /// and a combine its own tokens.
   Bytes bytes;
 };
 
@@ -68,8 +69,8 @@ struct Traffic {
 
 /// An all-reduce runs on a ring of r ranks: r-1 steps add up and r-1 steps pass the sums on; in each step every rank
 /// sends one r-th of its buffer (Patarasuk, Yuan 2009). A reduce_scatter is the first half of that, an all_gather the
-/// second. In an all_to_all each rank sends an r-th to every other one, in a shift all to the next. A group of one rank
-/// exchanges nothing.
+/// second. In an all_to_all each rank sends an r-th to every other one, in a shift all to the next; a broadcast passes
+/// all on from rank to rank, piece by piece. A group of one rank exchanges nothing.
 Traffic traffic_of(const Collective& collective);
 
 /// steps * latency + bytes / bandwidth, over the slowest of the group's paths; or, of known devices, the closed form of

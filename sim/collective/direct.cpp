@@ -40,8 +40,8 @@ HopLatency add_direct(const std::vector<DeviceId>& devices, FlowBuilder& flow) {
 }
 
 std::string why_not_direct(CollectiveKind kind, const RankMap& ranks, Router& router) {
-  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::shift) {
-    return "direct carries no all-to-alls, which are pairs anyway, and no shifts, which are a ring's";
+  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::shift || kind == CollectiveKind::broadcast) {
+    return "direct carries no all-to-alls, which are pairs anyway, and no shifts and broadcasts, which are a ring's";
   }
   if (ranks.nodes.size() > 1) {
     return "its ranks are on several nodes, and direct works within one";

@@ -13,11 +13,13 @@ Seconds MeasuredFlow::time(Bytes buffer) const {
   if (lines.empty()) {
     return times.time(buffer).time;
   }
-  Seconds least{kInfinity};
-  for (const LineSegment& line : lines) {
-    least = std::min(least, line.start + Seconds{buffer.value * line.seconds_per_byte});
+  Seconds least{kInfinity}, waits;
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    const Seconds seconds = lines[at].start + Seconds{buffer.value * lines[at].seconds_per_byte};
+    waits = seconds < least && !waiting.empty() ? waiting[at].time(buffer) : waits;
+    least = std::min(least, seconds);
   }
-  return least;
+  return least + waits;
 }
 
 Bytes CoupledFlow::sent(Bytes buffer) const {
@@ -78,33 +80,38 @@ HopLatency FlowBuilder::hop(DeviceId from, DeviceId to) {
   const bool both = platform.type_of(from).vendor == kNcclVendor && platform.type_of(to).vendor == kNcclVendor;
   if (algorithm_ != nullptr && both && route->legs.size() == 1) {
     latency.nccl = nccl_latency(platform, route->legs.front(), *algorithm_, group_);
+    latency.whole_steps = whole_steps_of(platform, route->legs.front());
     most_by_ll_ = std::min(most_by_ll_, most_by_ll(platform.type_of(from), group_));
   }
   return latency;
 }
 
 // A protocol takes start + latency + n share/(part of the bandwidth), LL no less than its most allows.
-std::vector<LineSegment> FlowBuilder::lines(const CoupledFlow& flow, const HopLatency& latency,
-                                            double all_channels) const {
-  std::vector<LineSegment> lines;
+MeasuredFlow FlowBuilder::by_protocol(const CoupledFlow& flow, const HopLatency& latency, double all_channels,
+                                      Handed handed) const {
+  MeasuredFlow measured{nullptr, {}, flow.leg.bandwidth};
   for (std::size_t p = 0; algorithm_ != nullptr && p < kProtocols; ++p) {
     const Seconds start = Seconds{algorithm_->start[p] * 1e-6} + latency.nccl[p];
     if (std::isinf(start.value)) {
       continue;
     }
     const double least = p == static_cast<std::size_t>(Protocol::ll) ? all_channels / most_by_ll_.value : 0;
-    const double slope = flow.share / (flow.leg.bandwidth.value * algorithm_->bandwidth[p]);
-    lines.push_back({kInfinity, start, std::max(slope, least)});
+    const double slope = std::max(flow.share / (flow.leg.bandwidth.value * algorithm_->bandwidth[p]), least);
+    measured.lines.push_back({kInfinity, start, slope});
+    if (handed == Handed::on) {
+      const Seconds step = Bytes{kNcclStep[p] * kNcclChannels} / flow.leg.bandwidth;
+      measured.waiting.push_back({latency.whole_steps[p] * step, latency.whole_steps[p] * slope});
+    }
   }
-  return lines;
+  return measured;
 }
 
-CoupledFlow FlowBuilder::finish(double share, const HopLatency& latency, double all_channels) {
+CoupledFlow FlowBuilder::finish(double share, const HopLatency& latency, double all_channels, Handed handed) {
   std::sort(links_.begin(), links_.end());
   const BytesPerSecond bandwidth = narrowest_of(router_.platform(), links_).bandwidth;
   CoupledFlow flow{{std::move(links_), latency.stated, bandwidth}, share, {}};
-  if (std::vector<LineSegment> by_protocol = lines(flow, latency, all_channels); !by_protocol.empty()) {
-    flow.measured = MeasuredFlow{nullptr, {}, bandwidth, std::move(by_protocol)};
+  if (MeasuredFlow measured = by_protocol(flow, latency, all_channels, handed); !measured.lines.empty()) {
+    flow.measured = std::move(measured);
   }
   return flow;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,6 +14,15 @@
 
 namespace stagecraft {
 
+/// How long the first bytes of a buffer wait at hops that hand on whole steps: for a step at each, or for all bytes
+/// where these are fewer.
+struct Waiting {
+  Seconds steps;
+  double seconds_per_byte = 0;
+
+  Seconds time(Bytes buffer) const { return std::min(steps, Seconds{buffer.value * seconds_per_byte}); }
+};
+
 /// What a lone flow takes other than its links say, as was measured or as a library's protocols have it, at what
 /// bandwidth of the flow.
 struct MeasuredFlow {
@@ -22,6 +32,8 @@ struct MeasuredFlow {
   /// In place of `times`: of a dispatch or a combine one, of NCCL one for each protocol that can carry the flow, of
   /// which it takes the one of least time.
   std::vector<LineSegment> lines{};
+  /// Of each line, what the first bytes wait beside it, which a library does not count when it chooses; none: nothing.
+  std::vector<Waiting> waiting{};
 
   Seconds time(Bytes buffer) const;
 };
@@ -56,6 +68,10 @@ Seconds latency_of(const Flows& flows, Bytes buffer);
 /// The bandwidth of a leg's narrowest link, if nothing crosses it twice.
 BytesPerSecond narrowest_link(const Platform& platform, const Leg& leg);
 
+/// Whether all hops carry bytes from the start on, each those of another rank in its turn, or each hop hands on what
+/// the one before it brings.
+enum class Handed { in_turn, on };
+
 /// Collects the links of hops that are coupled.
 class FlowBuilder {
 public:
@@ -69,10 +85,12 @@ public:
   /// piece by piece.
   HopLatency hop(DeviceId from, DeviceId to);
   /// `all_channels`: bytes for each byte of a buffer that all of the flow's channels carry together.
-  CoupledFlow finish(double share, const HopLatency& latency, double all_channels);
+  CoupledFlow finish(double share, const HopLatency& latency, double all_channels, Handed handed = Handed::in_turn);
 
 private:
-  std::vector<LineSegment> lines(const CoupledFlow& flow, const HopLatency& latency, double all_channels) const;
+  /// Without lines where no protocol of NCCL carries all hops.
+  MeasuredFlow by_protocol(const CoupledFlow& flow, const HopLatency& latency, double all_channels,
+                           Handed handed) const;
 
   Router& router_;
   const NcclAlgorithm* algorithm_ = nullptr;

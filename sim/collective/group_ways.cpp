@@ -10,7 +10,7 @@ GroupWays::GroupWays(const std::vector<DeviceId>& devices, Router& router, std::
   const RankMap ranks = map_ranks(devices, router);
   for (std::size_t number = 0; number < ways_.size(); ++number) {
     const auto kind = static_cast<CollectiveKind>(number);
-    if (is_of_tokens(kind) && tokens == nullptr) {
+    if (kind == CollectiveKind::broadcast || (is_of_tokens(kind) && tokens == nullptr)) {
       continue;
     }
     ways_[number] = is_of_tokens(kind) ? std::vector<Way>{{nullptr, dispatch_flows(kind, ranks, router, *tokens)}}

@@ -10,7 +10,8 @@
 
 namespace stagecraft {
 
-/// What a group's devices can send for each kind of collective, and how long that takes.
+/// What a group's devices can send for each kind of collective that passes exchange, and how long that takes. Nothing
+/// is broadcast in a pass.
 class GroupWays {
 public:
   /// The algorithm `wanted` where it can carry out the kind, as ways_of() says. Only with `tokens` are there ways for a

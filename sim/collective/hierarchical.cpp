@@ -45,6 +45,9 @@ std::string why_no_hierarchy(CollectiveKind kind, const RankMap& ranks, Router&)
   if (kind == CollectiveKind::all_to_all) {
     return "rings carry no all-to-all";
   }
+  if (kind == CollectiveKind::broadcast) {
+    return "a broadcast goes round one ring";
+  }
   const std::size_t inside = ranks.nodes.front().size();
   const bool equal = std::all_of(ranks.nodes.begin(), ranks.nodes.end(),
                                  [&](const std::vector<DeviceId>& node) { return node.size() == inside; });

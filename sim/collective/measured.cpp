@@ -10,7 +10,7 @@ namespace {
 
 // By CollectiveKind.
 constexpr std::array<std::string_view, kCollectiveKinds> kOps = {
-    "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "send-receive", "", ""};
+    "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "send-receive", "broadcast", "", ""};
 
 std::optional<CollectiveTimes> times_of(CollectiveKind kind, const std::vector<DeviceId>& node, Router& router) {
   return find_collective(*router.platform().type_of(node.front()).fits, kOps[static_cast<std::size_t>(kind)],

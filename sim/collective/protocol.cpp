@@ -37,14 +37,16 @@ HopLatency& HopLatency::operator+=(const HopLatency& other) {
   stated += other.stated;
   for (std::size_t p = 0; p < kProtocols; ++p) {
     nccl[p] += other.nccl[p];
+    whole_steps[p] += other.whole_steps[p];
   }
   return *this;
 }
 
 HopLatency operator*(double factor, HopLatency a) {
   a.stated = factor * a.stated;
-  for (Seconds& latency : a.nccl) {
-    latency = factor * latency;
+  for (std::size_t p = 0; p < kProtocols; ++p) {
+    a.nccl[p] = factor * a.nccl[p];
+    a.whole_steps[p] *= factor;
   }
   return a;
 }
@@ -53,6 +55,7 @@ HopLatency without(HopLatency sum, const HopLatency& part) {
   sum.stated -= part.stated;
   for (std::size_t p = 0; p < kProtocols; ++p) {
     sum.nccl[p] = std::isinf(sum.nccl[p].value) ? sum.nccl[p] : sum.nccl[p] - part.nccl[p];
+    sum.whole_steps[p] -= part.whole_steps[p];
   }
   return sum;
 }
@@ -61,6 +64,7 @@ HopLatency greatest(const HopLatency& a, const HopLatency& b) {
   HopLatency most{std::max(a.stated, b.stated)};
   for (std::size_t p = 0; p < kProtocols; ++p) {
     most.nccl[p] = std::max(a.nccl[p], b.nccl[p]);
+    most.whole_steps[p] = std::max(a.whole_steps[p], b.whole_steps[p]);
   }
   return most;
 }
@@ -117,6 +121,12 @@ std::array<Seconds, kProtocols> nccl_latency(const Platform& platform, const Leg
     latency[p] = std::max(Seconds{0}, Seconds{micros * kMicro} + hop.more);
   }
   return latency;
+}
+
+std::array<double, kProtocols> whole_steps_of(const Platform& platform, const Leg& leg) {
+  const bool is_network = hop_over(platform, leg).wire == NcclLink::Wire::network;
+  const double between = is_network ? 1 : 0;
+  return {between, between, 1};
 }
 
 NcclGeneration generation_of(const DeviceType& type) {

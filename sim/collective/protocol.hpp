@@ -21,6 +21,7 @@ inline constexpr std::size_t kProtocols = 3;
 struct HopLatency {
   Seconds stated;
   std::array<Seconds, kProtocols> nccl{};
+  std::array<double, kProtocols> whole_steps{}; ///< hops at which bytes wait until a whole step of them is there
 
   HopLatency& operator+=(const HopLatency& other);
   friend HopLatency operator+(HopLatency a, const HopLatency& b) { return a += b; }
@@ -41,6 +42,15 @@ struct NcclAlgorithm {
   bool is_ring = false;                              ///< whose ranks post to the network at each step
   double plateau = 1;                                ///< Simple waits so many times as long
 };
+
+/// Bytes, flags included, of a step of a channel's buffers, by protocol (NCCL 2.14 to 2.30, src/init.cc: buffer sizes
+/// by default, of NCCL_STEPS each), and channels of a ring (src/graph/connect.cc: it doubles those that it has found).
+inline constexpr std::array<double, kProtocols> kNcclStep = {8 * 512 * 16, 120 * 640 * 8, (1 << 22) / 8};
+inline constexpr double kNcclChannels = 2;
+
+/// At which hops bytes wait for a whole step: by all protocols those through the network, which a host's thread sends
+/// step by step; inside a node by Simple, where LL and LL128 read word by word, line by line, what has come.
+std::array<double, kProtocols> whole_steps_of(const Platform& platform, const Leg& leg);
 
 /// `RingBetween` is an all-reduce among nodes. `Nvls` has two hops, which together are the whole of its latency.
 /// `Sends` are those of an all-to-all or a shift, of which the tuning says nothing: inside a node they start and hop as

@@ -44,7 +44,7 @@ bool is_nearer_from_behind(DeviceId from, const std::vector<DeviceId>& walk, Rou
 } // namespace
 
 double ring_share(CollectiveKind kind, int ranks) {
-  if (kind == CollectiveKind::shift) {
+  if (kind == CollectiveKind::shift || kind == CollectiveKind::broadcast) {
     return 1;
   }
   return (kind == CollectiveKind::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
@@ -70,7 +70,8 @@ Flows ring_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
     latency = greatest(latency, add_ring(order, kind, flow));
   }
   const double share = ring_share(kind, ranks.ranks());
-  return {flow.finish(share / ranks.channels(), latency, share)};
+  const Handed handed = kind == CollectiveKind::broadcast ? Handed::on : Handed::in_turn;
+  return {flow.finish(share / ranks.channels(), latency, share, handed)};
 }
 
 } // namespace stagecraft

@@ -161,10 +161,7 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
     lost.compare("parallel.shard", meant.sharding.sharing(all), shares.group > 0 ? std::min(shares.group, all) : all);
   }
   if (meant.sharding.zero == Zero::states && shares.zero == Zero::states) {
-    const auto when = [](Gather gather) {
-      return std::string_view(gather == Gather::before_use ? "before-use" : "after-step");
-    };
-    lost.compare("parallel.gather", when(meant.sharding.gather), when(shares.gather));
+    lost.compare("parallel.gather", row_of(meant.sharding.gather).name, row_of(shares.gather).name);
   }
   if (meant.sharding.zero < Zero::weights) {
     const auto bucket = [](Bytes size) { return size.value > 0 ? to_text(size) : std::string("none"); };

@@ -130,6 +130,14 @@ Clocks read_clocks(const yaml::Node& node, const DeviceType& type) {
   return clocks;
 }
 
+std::vector<std::string> read_models(yaml::Map& map) {
+  std::vector<std::string> models;
+  for (const yaml::Node* model : map.list("calibrated_on")) {
+    models.push_back(yaml::scalar(*model, "calibrated_on"));
+  }
+  return models;
+}
+
 void read_power(const yaml::Node& node, DeviceType& type) {
   yaml::Map map(node, "power");
   type.idle = map.quantity<Watts>("idle", physical::kPower);
@@ -146,9 +154,7 @@ void read_power(const yaml::Node& node, DeviceType& type) {
   if (const yaml::Node* clocks = map.find("clocks")) {
     type.clocks = read_clocks(*clocks, type);
   }
-  for (const yaml::Node* model : map.list("calibrated_on")) {
-    type.power_calibrated_on.push_back(yaml::scalar(*model, "calibrated_on"));
-  }
+  type.power_calibrated_on = read_models(map);
   map.finish();
 }
 
@@ -324,6 +330,7 @@ DeviceType read_whole(yaml::Map& map, const DeviceTypeSource& source) {
   type.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", physical::kBandwidth) * reached;
   type.launch_overhead = map.quantity<Seconds>("launch_overhead", physical::kDuration);
   type.host_speed = map.number("host_speed", physical::kFactor, 1);
+  type.calibrated_on = read_models(map);
   constexpr int kMostProcessors = 1 << 20;
   type.processors = map.integer("processors", 1, kMostProcessors, 0);
   read_power(map.node("power"), type);

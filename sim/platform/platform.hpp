@@ -57,6 +57,7 @@ struct DeviceType {
   Watts idle, busy;
   std::optional<Watts> waiting; ///< in a job but blocked, as by a kernel that spins for data; see waiting_power()
   std::optional<Clocks> clocks; ///< what it draws at lower clocks, where its file states it; usual_clocks() otherwise
+  std::vector<std::string> calibrated_on;       ///< models to whose measured runs `host_speed` was fitted
   std::vector<std::string> power_calibrated_on; ///< models to whose measured runs `idle` and `clocks` were fitted
   Price price;
   BesideExchange beside_exchange;

@@ -15,24 +15,23 @@ namespace {
 
 // What a recipe says of when weights are gathered, where the study's own degrees have none gathered so.
 void leave_gathers_out(yaml::Node& training, const yaml::Node& own) {
-  struct Gathering {
-    std::string_view key, from; ///< and the least `zero` that has it
-  };
-  constexpr std::array kGathering = {Gathering{"gather", "1"}, Gathering{"late_experts", "1"},
-                                     Gathering{"prefetch_backward", "3"}};
   yaml::Node degrees = *training.find("parallel");
-  const yaml::Node *zero = own.find("zero"), *gather = own.find("gather");
-  // A recipe says of its own sharding how late experts are gathered.
-  const bool other = (gather != nullptr && gather->text == "after-step") || (zero != nullptr && zero->text == "3");
-  if (other && own.find("late_experts") == nullptr) {
-    yaml::erase(degrees, {"late_experts"});
-    yaml::set(training, "parallel", degrees);
-  }
-  if (zero == nullptr) {
-    return;
-  }
-  for (const auto& [key, from] : kGathering) {
-    if (zero->text < from && own.find(key) == nullptr) {
+  const auto given = [&](const char* key, std::string_view otherwise) {
+    const yaml::Node* node = degrees.find(key);
+    return node != nullptr ? std::string(node->text) : std::string(otherwise);
+  };
+  const std::string zero = given("zero", "0"), gather = given("gather", "after-step");
+  struct Gathering {
+    std::string_view key;
+    bool known; ///< to these degrees
+  };
+  const std::array gathering = {
+      Gathering{"gather", zero != "0" && (gather != "broadcasts" || zero == "1")},
+      Gathering{"late_experts", gather == "before-use" && (zero == "1" || zero == "2")},
+      Gathering{"prefetch_backward", zero == "3"},
+  };
+  for (const auto& [key, known] : gathering) {
+    if (!known && own.find(key) == nullptr) {
       yaml::erase(degrees, {key});
     }
   }

@@ -37,6 +37,7 @@ TEST_CASE("a ring within a node: 2 (r-1)/r n/B + 2 (r-1) a", "[collective]") {
     CHECK(seconds("ring", {1, r}, 1e9) == near(2 * pieces / r * 0.1 + 2 * pieces * a));
     CHECK(seconds("ring", {1, r}, 1e9, CollectiveKind::reduce_scatter) == near(pieces / r * 0.1 + pieces * a));
     CHECK(seconds("ring", {1, r}, 1e9, CollectiveKind::all_gather) == near(pieces / r * 0.1 + pieces * a));
+    CHECK(seconds("ring", {1, r}, 1e9, CollectiveKind::broadcast) == near(0.1 + pieces * a)); // all over each hop
   }
 }
 
@@ -219,7 +220,7 @@ TEST_CASE("between two vendors a ring goes through host memory piece by piece", 
 
 // What a rank must send at least, in parts of its buffer: its own terms or sums; parts of them in the others.
 double least_sent(CollectiveKind kind, int ranks) {
-  return kind == CollectiveKind::all_reduce ? 1 : (ranks - 1.0) / ranks;
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ? 1 : (ranks - 1.0) / ranks;
 }
 
 double sent_by(const Platform& platform, const Flows& flows, DeviceId device, bool receives) {
@@ -273,6 +274,7 @@ TEST_CASE("whatever the algorithm, the collective and the group", "[collective]"
           CAPTURE(row.name, size, static_cast<int>(kind));
           check_row(row, kind, first_devices(std::min(size, all)), router);
         }
+        check_row(row, CollectiveKind::broadcast, first_devices(std::min(size, all)), router);
       }
     }
   }

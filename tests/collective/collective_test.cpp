@@ -37,6 +37,11 @@ TEST_CASE("a ring all-reduce by hand", "[cost][collective]") {
   CHECK(seconds_of(all_reduce(2, Bytes{800}, {Seconds{0.5}, 0.01})).value == near(9.0));
 }
 
+TEST_CASE("a broadcast by hand", "[cost][collective]") {
+  // Four ranks, S = 800 B, B = 100 B/s, a = 0.5 s: S/B + (n-1) a.
+  CHECK(seconds_of({CollectiveKind::broadcast, {4, {Seconds{0.5}, 0.01}}, Bytes{800}}).value == near(9.5));
+}
+
 TEST_CASE("one rank reduces nothing", "[cost][collective]") {
   const Collective alone = all_reduce(1, Bytes{1000}, {Seconds{1}, 1});
   CHECK(seconds_of(alone).value == 0);

@@ -22,11 +22,13 @@ struct Shared {
   std::string schedule = "1f1b";
   int micro_batches = 1;
   Sharding sharding{.zero = Zero::weights};
-  double dequantize = 0; // seconds after a gather
-  double leave = 0;      // seconds of a unit's activations, each way
-  double from_host = 0;  // seconds of a replica's part of a unit's weights
-  double experts = 0;    // seconds of a unit's experts' gather
-  double late = 0;       // of these
+  double dequantize = 0;        // seconds after a gather
+  double leave = 0;             // seconds of a unit's activations, each way
+  std::size_t leaving = kUnits; // units whose activations do
+  bool blocking_sends = false;
+  double from_host = 0; // seconds of a replica's part of a unit's weights
+  double experts = 0;   // seconds of a unit's experts' gather
+  double late = 0;      // of these
 };
 
 struct SharedRun {
@@ -53,7 +55,8 @@ SharedRun run(const Shared& shared) {
   const double bytes = 1000.0 * shared.sharing / (shared.sharing - 1); // that take a second
   for (std::size_t u = 0; u < kUnits; ++u) {
     stage.units.push_back({u, u + 1, Bytes{bytes * shared.gather}, Bytes{bytes * shared.reduce}});
-    stage.units.back().stash = Bytes{1000 * shared.leave};
+    stage.units.back().stash = Bytes{u < shared.leaving ? 1000 * shared.leave : 0};
+    stage.units.back().blocks_that_stay = kUnits - shared.leaving;
     stage.units.back().expert_weights = Bytes{bytes * shared.experts};
     stage.units.back().late_weights = Bytes{bytes * shared.late};
     if (shared.dequantize > 0) {
@@ -88,6 +91,7 @@ SharedRun run(const Shared& shared) {
       {.cost = cost,
        .schedule = schedule,
        .router = router,
+       .blocking_sends = shared.blocking_sends,
        .all_reduce = "ring",
        .sharding = shared.sharding,
        .offload = {.parameters = shared.from_host > 0, .activations = shared.leave > 0 ? kAllBlocks : 0},
@@ -277,6 +281,40 @@ TEST_CASE("activations leave after their forward and are back before their backw
   // B3, which starts at 6, waits. They are back at 9; B2 runs until 10, when those of F1, which may come from the end
   // of B3 at 8 on, have been coming since 9 and are back at 11; B1 runs until 12, and those of F0 are back at 13.
   CHECK(iteration(2) == near(14));
+}
+
+// Transformer Engine's DefaultOffloadSynchronizer, of six layers of which two leave: layer i is away before the forward
+// of layer 6 - 2 + i, and comes back when the backward of layer 6 - 1 - 2 + i begins.
+TEST_CASE("activations have as many steps to leave as there are blocks whose activations stay",
+          "[schedule][units][offload]") {
+  std::vector<UnitStep> steps; // F0 … F5, B5 … B0
+  for (int n = 0; n < 12; ++n) {
+    steps.push_back(n < 6 ? UnitStep{UnitPass::forward, n} : UnitStep{UnitPass::backward, 11 - n});
+  }
+  const std::vector<UnitTrip> trips = trips_of(steps, std::vector<std::int32_t>(12, 0), {4, 4, 0, 0, 0, 0});
+  REQUIRE(trips.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(trips[i].from == i);
+    CHECK(trips[i].gone_by == 4 + i);
+    CHECK(trips[i].to == 11 - i);
+    CHECK(steps[trips[i].back_after + 1].unit == 3 + static_cast<int>(i));
+  }
+  ShardUnit leaving{.stash = Bytes{1}};
+  CHECK(leaving.steps_away() == 2); // two buffers
+  leaving.blocks_that_stay = 4;
+  CHECK(leaving.steps_away() == 4);
+  CHECK(ShardUnit{.blocks_that_stay = 4}.steps_away() == 0);
+}
+
+// Those of F0 alone leave, from 1 on. Copies of 2 s are there at 3, when F3 starts, and back from the end of B3 at 5 on
+// until 7, when B0 starts. Copies of 3 s make F3 wait until 4; B3 ends at 6, and B0 waits until 9. Devices that wait
+// for their sends to others compute meanwhile, too.
+TEST_CASE("activations of few blocks hide behind the others", "[schedule][units][offload]") {
+  for (const bool blocking : {false, true}) {
+    CAPTURE(blocking);
+    CHECK(run({.leave = 2, .leaving = 1, .blocking_sends = blocking}).iteration() == near(2 * kUnits));
+    CHECK(run({.leave = 3, .leaving = 1, .blocking_sends = blocking}).iteration() == near(10));
+  }
 }
 
 // A replica's half of a unit's weights comes before it is gathered, with one unit's start ahead.

@@ -22,7 +22,8 @@ Run analytic_run(const std::string& parallel, const std::string& schedule, const
 // Buckets are reduced one after the other while the last backward goes on; of ZeRO 1 the gather comes behind the step.
 TEST_CASE("the estimate of one stage reduces buckets beside its backward, as the replay does", "[study][estimate]") {
   const std::string parallel =
-      GENERATE("{pipeline: 1}", "{zero: 1}", "{zero: 1, shard: 8}", "{tensor: 2, sequence: true}", "{zero: 2}");
+      GENERATE("{pipeline: 1}", "{zero: 1}", "{zero: 1, shard: 8}", "{zero: 1, gather: broadcasts}",
+               "{zero: 1, shard: 8, gather: broadcasts}", "{tensor: 2, sequence: true}", "{zero: 2}");
   for (const std::string bucket : {"1 TB", "20 MB", "4 MB", "100 kB"}) {
     CAPTURE(parallel, bucket);
     const Run run = analytic_run(parallel, "1f1b", {{"training.gradient_bucket", bucket}});

@@ -308,8 +308,9 @@ TEST_CASE("the estimate of what is quantized or left to hosts is its replay", "[
         ", zero: 3, quantized_gradients: true",
         ", zero: 3, quantized_weights: int8, hpz_partition_size: 2, quantized_gradients: true"}) {
     const bool weights = parallel.find("3") != std::string::npos;
-    for (const std::string& offload : {std::string(), std::string("optimizer: 1"), std::string("activations: 2"),
-                                       std::string("optimizer: 1, gradients: true, parameters: true")}) {
+    for (const std::string& offload :
+         {std::string(), std::string("optimizer: 1"), std::string("activations: 1"), std::string("activations: 2"),
+          std::string("optimizer: 1, gradients: true, parameters: true")}) {
       if (!weights && offload.find("parameters") != std::string::npos) {
         continue;
       }

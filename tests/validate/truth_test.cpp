@@ -634,17 +634,19 @@ TEST_CASE("a row's optimiser is that of its states", "[validate][truth]") {
 }
 
 // The clocks of four device types rest on how much limits below the highest slow ShuffleNetV2 down.
-TEST_CASE("runs that clocks under a cap rest on are no test of them", "[validate][truth]") {
+TEST_CASE("runs that clocks under a cap and the speed of a host rest on are no test of them", "[validate][truth]") {
   const std::string header = "case,model,gpu,num_gpus,micro_batch,global_batch,metric,unit,value,note\n";
   const auto row = [](const char* name, const char* model, const char* limit) {
     return std::string(name) + "," + model +
            ",v100,1,64,64,epoch_seconds,s,10,dataset=cifar100; power_limit_W=" + limit + "\n";
   };
-  const Validation validation = validated(header + row("a", "shufflenetv2", "250") + row("b", "shufflenetv2", "100"));
+  const Validation validation = validated(header + row("a", "shufflenetv2", "250") + row("b", "shufflenetv2", "100") +
+                                          row("c", "resnet50", "100"));
   REQUIRE(validation.rows.size() == 1);
-  CHECK(validation.rows[0].case_name == "a");
-  REQUIRE(validation.calibration.size() == 1);
-  CHECK(validation.calibration[0].case_name == "b");
+  CHECK(validation.rows[0].case_name == "c");
+  REQUIRE(validation.calibration.size() == 2);
+  CHECK(validation.calibration[0].case_name == "a");
+  CHECK(validation.calibration[1].case_name == "b");
 }
 
 TEST_CASE("power that a device's constants rest on is not scored", "[validate][truth]") {

@@ -41,6 +41,9 @@ TEST_CASE("what replicas share is read, each key where it has a meaning", "[work
   CHECK(hybrid.reduce == Reduce::last_micro_batch);
   CHECK(hybrid.prefetch == 2);
   CHECK(rule("zero: 1, gather: before-use, prefetch: 0").prefetch == 0);
+  CHECK(rule("zero: 1, gather: broadcasts, shard: 2").gather == Gather::broadcasts);
+  CHECK_THROWS_WITH(rule("zero: 2, gather: broadcasts"), Catch::Contains("allowed: with 'zero' 1"));
+  CHECK_THROWS_WITH(rule("zero: 1, gather: broadcasts, prefetch: 2"), Catch::Contains("'gather: before-use'"));
   CHECK_FALSE(rule("zero: 3").reshard); // as frameworks do, by the other degrees
   CHECK_THROWS_WITH(rule("zero: 4"), Catch::Contains("[0, 3]"));
   CHECK(rule("zero: 1, shard: 2").group == 2);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "sim/plan/estimate/steady_estimate.hpp"
@@ -106,18 +107,28 @@ Seconds transfer_after(const Problem& problem, const PlanCost& cost, std::size_t
 }
 
 // What devices that hold the same reduce among themselves; or, where each `sharing` of them share states, reduce to
-// parts, add up over the groups, and gather.
+// parts, add up over the groups, and gather; or, where they broadcast what they step, reduce among themselves first.
 class Reducers {
 public:
   Reducers(const Problem& problem, const std::vector<DeviceId>& ranks, std::size_t sharing)
-      : parts_(static_cast<double>(sharing)), scatter_(problem, CollectiveKind::reduce_scatter, first(ranks, sharing)),
-        gather_(problem, CollectiveKind::all_gather, first(ranks, sharing)),
-        add_up_(problem, CollectiveKind::all_reduce, every(ranks, sharing)) {}
+      : Reducers(problem, ranks, sharing, problem.training.sharding.broadcasts() ? 1 : sharing) {}
 
   Seconds reduce(Bytes gradients) const { return scatter_.of(gradients) + add_up_.of(gradients / parts_); }
-  Seconds gather(Bytes weights) const { return gather_.of(weights); }
+  /// At once, or by one broadcast after another.
+  Seconds gather(Bytes weights, const std::vector<StepsAlike>& broadcasts) const {
+    return broadcasts.empty() ? gather_.of(weights)
+                              : std::accumulate(broadcasts.begin(), broadcasts.end(), Seconds{0},
+                                                [&](Seconds sum, const StepsAlike& alike) {
+                                                  return sum + gather_.of(weights * alike.part) * alike.replicas;
+                                                });
+  }
 
 private:
+  Reducers(const Problem& problem, const std::vector<DeviceId>& ranks, std::size_t sharing, std::size_t parts)
+      : parts_(static_cast<double>(parts)), scatter_(problem, CollectiveKind::reduce_scatter, first(ranks, parts)),
+        gather_(problem, after_step(problem.training.sharding), first(ranks, sharing)),
+        add_up_(problem, CollectiveKind::all_reduce, every(ranks, parts)) {}
+
   static std::vector<DeviceId> first(const std::vector<DeviceId>& ranks, std::size_t count) {
     return {ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(count, ranks.size()))};
   }
@@ -171,9 +182,9 @@ public:
       return slowest;
     }
     for (const Reducers& experts : experts_) {
-      slowest = std::max(slowest, experts.gather(gathered_after_step(cost_, true)));
+      slowest = std::max(slowest, experts.gather(gathered_after_step(cost_, true), cost_.expert_broadcasts));
     }
-    return all_.front().gather(gathered_after_step(cost_, false)) + slowest;
+    return all_.front().gather(gathered_after_step(cost_, false), cost_.broadcasts) + slowest;
   }
 
 private:

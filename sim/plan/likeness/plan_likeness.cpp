@@ -25,7 +25,8 @@ enum class Whose { dense, experts };
 
 // Buffers that replicas of a stage exchange at a time by collectives of a kind, as task graphs have them.
 std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const Sharding& sharding, Whose whose) {
-  const bool gathers = kind == CollectiveKind::all_gather, experts = whose == Whose::experts;
+  const bool gathers = kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast,
+             experts = whose == Whose::experts;
   std::vector<Bytes> buffers;
   for (const ShardUnit& unit : cost.shares_units() ? cost.units : std::vector<ShardUnit>{}) {
     buffers.push_back(gathers ? (experts ? unit.expert_weights : unit.weights) * unit.gathered.of(experts)
@@ -34,6 +35,9 @@ std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const 
   }
   if (gathers && !sharding.gathers_units()) {
     buffers.push_back(gathered_after_step(cost, experts));
+    for (const StepsAlike& alike : cost.broadcasts_of(experts)) {
+      buffers.push_back(gathered_after_step(cost, experts) * alike.part);
+    }
   } else if (!gathers && !cost.shares_units()) {
     buffers.push_back(experts ? cost.expert_gradients : cost.gradients);
     for (const GradientBucket& bucket : cost.buckets) {
@@ -44,6 +48,14 @@ std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const 
     }
   }
   return buffers;
+}
+
+std::vector<std::size_t> all_of(const SharingGroups& groups) {
+  std::vector<std::size_t> all;
+  for (const std::vector<std::size_t>& group : groups) {
+    all.insert(all.end(), group.begin(), group.end());
+  }
+  return all;
 }
 
 // Lays out a plan as devices, links and what connects them.
@@ -320,8 +332,9 @@ private:
       for (const std::vector<std::size_t>& group : shares ? groups : SharingGroups{}) {
         share(s, colour, group, whose);
       }
-      for (const std::vector<std::size_t>& same : shares ? places_of(groups) : groups) {
-        add_reduction(s, colour, CollectiveKind::all_reduce, same, whose, shares ? groups.front().size() : 1);
+      const bool parts = shares && !problem_.training.sharding.broadcasts();
+      for (const std::vector<std::size_t>& same : parts ? places_of(groups) : SharingGroups{all_of(groups)}) {
+        add_reduction(s, colour, CollectiveKind::all_reduce, same, whose, parts ? groups.front().size() : 1);
       }
     }
   }
@@ -329,7 +342,10 @@ private:
   // What a group that shares reduces and gathers; second copies among each few, gradients of 4 bits in two hops.
   void share(std::size_t s, Colour colour, const std::vector<std::size_t>& group, Whose whose) {
     const Sharding& sharding = problem_.training.sharding;
-    add_reduction(s, colour, CollectiveKind::all_gather, group, whose, 1);
+    add_reduction(s, colour, after_step(sharding), group, whose, 1);
+    if (sharding.broadcasts()) {
+      return;
+    }
     if (sharding.secondary > 0) {
       for (const std::vector<std::size_t>& copy : second_copies(group, sharding.secondary)) {
         add_reduction(s, mixed(kSecondCopy, colour), CollectiveKind::all_gather, copy, whose, 1);

@@ -33,6 +33,42 @@ Bytes weights_of_product(const Problem& problem, OperatorId op, const RankShare&
                products_of(what, part.shard)};
 }
 
+// Parameters of each tensor that is trained, as a device has them; frameworks have a weight of its own for each expert.
+// Where an operator's tensors are not known it has one.
+void add_tensors(const Operator& what, const RankShare& part, std::vector<double>& tensors) {
+  const auto alike = static_cast<std::size_t>(products_of(what, part.shard));
+  const double parameters = what.parameters * part.parameters;
+  std::vector<double> sizes;
+  for (const ParameterSignature& one :
+       what.signature ? what.signature->parameters : std::vector<ParameterSignature>{}) {
+    const double size = std::accumulate(
+        one.dimensions.begin(), one.dimensions.end(), 1.0,
+        [](double product, const TensorDimension& along) { return product * static_cast<double>(along.size()); });
+    sizes.push_back(one.trained && one.tied_to < 0 ? size : 0);
+  }
+  sizes.resize(std::max<std::size_t>(1, sizes.size()), what.signature ? 0 : parameters);
+  const double all = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+  for (const double size : sizes) {
+    if (size > 0) {
+      tensors.insert(tensors.end(), alike, parameters * (size / all) / static_cast<double>(alike));
+    }
+  }
+}
+
+// What each replica steps of all but experts, and of these, where each steps whole tensors.
+void share_out_tensors(const Problem& problem, const Stage& stage, const TensorSplit& split, HeldMemory& held) {
+  if (!problem.training.sharding.broadcasts()) {
+    return;
+  }
+  std::vector<double> dense, of_experts;
+  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
+    add_tensors(problem.model.operators[stage.operators[i]], split.operators[i],
+                split.operators[i].of_experts ? of_experts : dense);
+  }
+  held.stepped = share_out_whole(std::move(dense), sharing_replicas(problem.training, stage));
+  held.stepped_experts = share_out_whole(std::move(of_experts), sharing_experts(problem.training, stage));
+}
+
 // Transformer Engine keeps one for each shape, whatever weights have it (`get_dummy_wgrad`, its pull request 1651).
 Bytes placeholders_of(const Problem& problem, const Stage& stage, const TensorSplit& split) {
   const Training& training = problem.training;
@@ -96,6 +132,7 @@ HeldMemory held_by(const Problem& problem, const Stage& stage, const TensorSplit
   }
   HeldMemory held;
   held.placeholders = placeholders_of(problem, stage, split);
+  share_out_tensors(problem, stage, split, held);
   Bytes segment; // of the last operator that runs again; those of a segment follow one another
   std::optional<int> number;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
@@ -142,6 +179,10 @@ double part_of_shared(const Training& training, const Stage& stage, const HeldMe
                                   : 1;
   }
   const double experts = held.of_experts / held.parameters;
+  if (!held.stepped.empty()) { // others wait for the one that has most
+    const double most = held.stepped_experts.empty() ? 1.0 : held.stepped_experts.front().part;
+    return training.sharding.replicas * ((1 - experts) * held.stepped.front().part + experts * most);
+  }
   return training.sharding.replicas *
          ((1 - experts) / sharing_replicas(training, stage) + experts / sharing_experts(training, stage));
 }

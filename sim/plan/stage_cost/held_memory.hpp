@@ -13,7 +13,9 @@ namespace stagecraft {
 /// What one device of a stage holds for a whole micro-batch.
 struct HeldMemory {
   double parameters = 0;
-  double of_experts = 0;            ///< the part of them that are experts', which ranks share
+  double of_experts = 0; ///< the part of them that are experts', which ranks share
+  /// Where replicas step whole tensors: what each steps of all but experts, and of these.
+  std::vector<StepsAlike> stepped, stepped_experts;
   Bytes resident;                   ///< sum of Operator::resident_bytes
   Bytes kept;                       ///< what is not made again, and what is read to make that
   Bytes read_again;                 ///< the part of `kept` that only recompute reads
@@ -36,7 +38,7 @@ int sharing_replicas(const Training& training, const Stage& stage);
 int sharing_experts(const Training& training, const Stage& stage);
 
 /// What a replica has of that which replicas share, to the part that stage_memory() counts on: of what it holds of
-/// dense layers and of experts, by their numbers of parameters.
+/// dense layers and of experts, by their numbers of parameters; of whole tensors, as much as the one that has most.
 double part_of_shared(const Training& training, const Stage& stage, const HeldMemory& held);
 
 /// What a device of a replica holds for its `share` of a micro-batch, of which `incoming` and `outgoing` cross its

@@ -117,12 +117,18 @@ private:
 void leave_activations(const Problem& problem, const Stage& stage, const TensorSplit& split,
                        const std::vector<int>& blocks, std::vector<ShardUnit>& units) {
   const std::vector<KeptBytes> kept = kept_by_operators(problem, stage, split);
-  int left = problem.training.offload.activations;
+  const auto is_numbered = [&](const ShardUnit& unit) {
+    return !blocks.empty() && blocks[stage.operators[unit.begin]] >= 0;
+  };
+  const auto numbered = static_cast<int>(std::count_if(units.begin(), units.end(), is_numbered));
+  int left = std::min(problem.training.offload.activations, numbered);
+  const auto stay = static_cast<std::size_t>(numbered - left);
   for (ShardUnit& unit : units) {
-    if (left == 0 || blocks.empty() || blocks[stage.operators[unit.begin]] < 0) {
+    if (left == 0 || !is_numbered(unit)) {
       continue;
     }
     --left;
+    unit.blocks_that_stay = stay;
     for (std::size_t at = unit.begin; at < unit.end; ++at) {
       unit.stash += kept[at].all;
       unit.stash_read_again += kept[at].read_again;
@@ -293,24 +299,31 @@ std::vector<char> steps_that_reduce(Reduce reduce, const std::vector<UnitStep>& 
 }
 
 std::vector<UnitTrip> trips_of(const std::vector<UnitStep>& steps, const std::vector<std::int32_t>& micro_batches,
-                               const std::vector<char>& leaves) {
+                               const std::vector<std::size_t>& steps_away) {
   std::vector<UnitTrip> trips;
   std::map<std::pair<int, std::int32_t>, std::size_t> away; // unit and micro-batch -> its trip
   for (std::size_t n = 0; n < steps.size(); ++n) {
     const auto [pass, unit] = steps[n];
     const std::pair key{unit, micro_batches[n]};
-    if (leaves[static_cast<std::size_t>(unit)] == 0) {
+    const std::size_t time = steps_away[static_cast<std::size_t>(unit)];
+    if (time == 0) {
       continue;
     }
     if (pass == UnitPass::forward) {
       away[key] = trips.size();
-      trips.push_back({unit, n, n});
-    } else if (const auto trip = away.find(key); trip != away.end()) {
-      trips[trip->second].to = n;
-      away.erase(trip);
+      trips.push_back({.unit = unit, .from = n, .to = n, .gone_by = n + time});
+    } else if (const auto known = away.find(key); known != away.end()) {
+      UnitTrip& trip = trips[known->second];
+      trip.to = n;
+      const std::size_t ahead = pass == UnitPass::backward ? time : kUnitsToLeave;
+      trip.back_after = std::max(trip.from, n - std::min(n, ahead));
+      away.erase(known);
     }
   }
   std::erase_if(trips, [](const UnitTrip& trip) { return trip.to - trip.from <= kUnitsToLeave; });
+  for (UnitTrip& trip : trips) {
+    trip.gone_by = std::min(trip.gone_by, trip.to - 1);
+  }
   return trips;
 }
 
@@ -331,7 +344,11 @@ Bytes unit_buffers(const Training& training, const Stage& stage, const std::vect
 
 Bytes trip_buffers(const std::vector<ShardUnit>& units) {
   const auto stash_of = [](const ShardUnit& unit) { return unit.stash; };
-  return most_in_a_row(units, kUnitsToLeave, stash_of) + most_in_a_row(units, kUnitsToReturn + 1, stash_of);
+  std::size_t most = 0;
+  for (const ShardUnit& unit : units) {
+    most = std::max(most, unit.steps_away() - std::min(unit.steps_away(), unit.blocks_that_stay));
+  }
+  return 2 * most_in_a_row(units, most, stash_of);
 }
 
 } // namespace stagecraft

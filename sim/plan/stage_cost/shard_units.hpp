@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,11 @@ struct GatheredPart {
 /// The same of all weights of a stage.
 GatheredPart gathered_part(const Problem& problem, const Stage& stage, const TensorSplit& split);
 
+/// The least steps that activations have to leave: two buffers. Where activations of more blocks of the stage stay,
+/// there is room for as many that are on their way, as Transformer Engine counts on (cpu_offload.py,
+/// DefaultOffloadSynchronizer).
+inline constexpr std::size_t kUnitsToLeave = 2;
+
 /// Operators of a stage that follow one another. The bytes are those of a device's shard, of all replicas' parts
 /// together.
 struct ShardUnit {
@@ -34,7 +40,10 @@ struct ShardUnit {
   /// Activations of a whole micro-batch that are left to the host from forward until backward, and the part of them
   /// that is kept only for recompute to read.
   Bytes stash{}, stash_read_again{};
+  std::size_t blocks_that_stay = 0; ///< where these leave: numbered blocks of the stage whose activations do not
 
+  /// Steps that activations have to leave, and to come back; 0: they stay.
+  std::size_t steps_away() const { return stash.value > 0 ? std::max(kUnitsToLeave, blocks_that_stay) : 0; }
   Bytes all_weights() const { return weights + expert_weights; }
   Bytes all_gradients() const { return gradients + expert_gradients; }
 };
@@ -73,26 +82,25 @@ std::vector<char> steps_that_reduce(Reduce reduce, const std::vector<UnitStep>& 
 /// Units whose gradients are complete and not yet reduced: the step after so many waits for the first.
 inline constexpr std::size_t kUnitsToReduce = 2;
 
-/// Units whose activations have not yet reached the host: the step after so many waits for the first, as Transformer
-/// Engine's offloading and Megatron-LM's do with two buffers. Those that are back before their use: one.
-inline constexpr std::size_t kUnitsToLeave = 2, kUnitsToReturn = 1;
-
 /// A unit's activations leave after the step `from`, its forward, and are back before the step `to`, the first that
-/// needs them: steps of a replica in an iteration.
+/// needs them: steps of a replica in an iteration. The step `gone_by` waits until they are away, and they start back
+/// when the step `back_after` has ended.
 struct UnitTrip {
   int unit = 0;
-  std::size_t from = 0, to = 0;
+  std::size_t from = 0, to = 0, gone_by = 0, back_after = 0;
 };
-/// The trips of the activations of units for which `leaves` is set, in the order of their forwards. Steps are of one
-/// micro-batch where `micro_batches` says the same of them. Activations that are needed before they could be away stay.
+/// The trips of the activations of units of which some leave, in the order of their forwards. `steps_away`: [unit].
+/// Those that a recompute reads start back one unit ahead of it. Steps are of one micro-batch where `micro_batches`
+/// says the same of them. Activations that are needed before they could be away stay.
 std::vector<UnitTrip> trips_of(const std::vector<UnitStep>& steps, const std::vector<std::int32_t>& micro_batches,
-                               const std::vector<char>& leaves);
+                               const std::vector<std::size_t>& steps_away);
 
 /// What a replica of the stage holds beside its parts, but for activations: the weights of units that are gathered at a
 /// time, and the gradients of one that computes and one that is being reduced or copied.
 Bytes unit_buffers(const Training& training, const Stage& stage, const std::vector<ShardUnit>& units);
 
-/// Activations of a whole micro-batch of units that leave or arrive just now.
+/// Activations of a whole micro-batch of units that leave or arrive just now, but for those that have room where the
+/// activations of other blocks are to be.
 Bytes trip_buffers(const std::vector<ShardUnit>& units);
 
 } // namespace stagecraft

@@ -294,6 +294,8 @@ StageCost common_cost(const Problem& problem, const Stage& stage, const TensorSp
   if (stage.replicas() > 1) {
     cost.zero = problem.training.sharding.zero;
     cost.sharing = sharing_replicas(problem.training, stage);
+    cost.broadcasts = held.stepped;
+    cost.expert_broadcasts = held.stepped_experts;
   }
   return cost;
 }

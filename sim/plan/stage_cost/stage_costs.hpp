@@ -11,6 +11,7 @@
 #include "sim/plan/problem.hpp"
 #include "sim/plan/stage_cost/group_passes.hpp"
 #include "sim/plan/stage_cost/shard_units.hpp"
+#include "sim/plan/stage_cost/whole_tensors.hpp"
 
 namespace stagecraft {
 
@@ -100,9 +101,11 @@ struct StageCost {
   std::vector<UnitKernels> kernels; ///< [unit]; empty: what is sent is not made smaller
   bool only_offloads = false;       ///< units have nothing to gather or to reduce together
   GatheredPart gathered{};          ///< of weights that are gathered after the step, all at once
-  UnitParts unit_parts;             ///< of the first device's passes
-  Zero zero = Zero::none;           ///< what replicas share, if there are any
-  int sharing = 1;                  ///< replicas that share it
+  /// Where replicas broadcast what they have stepped: how much each, of all but experts and of these; else empty.
+  std::vector<StepsAlike> broadcasts{}, expert_broadcasts{};
+  UnitParts unit_parts;   ///< of the first device's passes
+  Zero zero = Zero::none; ///< what replicas share, if there are any
+  int sharing = 1;        ///< replicas that share it
   int tensor_parallel = 1;
   StageAxes axes{};
   /// The part that a device sends or gets of each tensor at the stage's borders: 1, its own tokens, or what its group
@@ -110,6 +113,9 @@ struct StageCost {
   double border_part = 1;
   int turns = 1; ///< as in the stage
 
+  const std::vector<StepsAlike>& broadcasts_of(bool of_experts) const {
+    return of_experts ? expert_broadcasts : broadcasts;
+  }
   /// Whether replicas gather weights or reduce gradients by unit.
   bool shares_units() const { return !units.empty() && !only_offloads; }
   /// Devices of all replicas, also of those that are not simulated.
@@ -123,6 +129,11 @@ struct StageCost {
     return groups.empty() ? nullptr : &groups[device / static_cast<std::size_t>(tensor_parallel)];
   }
 };
+
+/// The collective that brings replicas what others have stepped.
+constexpr CollectiveKind after_step(const Sharding& sharding) {
+  return sharding.broadcasts() ? CollectiveKind::broadcast : CollectiveKind::all_gather;
+}
 
 /// What replicas gather after the step, all at once: of experts that ranks share, or of all else.
 Bytes gathered_after_step(const StageCost& cost, bool of_experts);

@@ -47,21 +47,26 @@ Seconds seconds_of(const UnitStep& step, const UnitSeconds& unit) {
   }
 }
 
-// Which activations leave after each step and which must be back before it: trips, or -1.
+// Which activations leave after each step and which must be back before it: trips, or -1. And those that must be away
+// before it.
 struct TripsByStep {
+  std::vector<UnitTrip> trips;
   std::vector<int> leaves, arrives;
+  std::vector<std::vector<int>> gone;
 };
 
 TripsByStep trips_by_step(const std::vector<UnitSeconds>& units, const std::vector<UnitStep>& steps,
                           const std::vector<std::int32_t>& numbers) {
-  std::vector<char> away;
+  std::vector<std::size_t> away;
   for (const UnitSeconds& unit : units) {
-    away.push_back(unit.leave.value > 0 ? 1 : 0);
+    away.push_back(unit.leave.value > 0 ? unit.steps_away : 0);
   }
-  TripsByStep by_step{std::vector<int>(steps.size(), -1), std::vector<int>(steps.size(), -1)};
-  const std::vector<UnitTrip> trips = trips_of(steps, numbers, away);
-  for (std::size_t trip = 0; trip < trips.size(); ++trip) {
-    by_step.leaves[trips[trip].from] = by_step.arrives[trips[trip].to] = static_cast<int>(trip);
+  TripsByStep by_step{trips_of(steps, numbers, away), std::vector<int>(steps.size(), -1),
+                      std::vector<int>(steps.size(), -1), std::vector<std::vector<int>>(steps.size())};
+  for (std::size_t n = 0; n < by_step.trips.size(); ++n) {
+    const UnitTrip& trip = by_step.trips[n];
+    by_step.leaves[trip.from] = by_step.arrives[trip.to] = static_cast<int>(n);
+    by_step.gone[trip.gone_by].push_back(static_cast<int>(n));
   }
   return by_step;
 }
@@ -80,8 +85,7 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
   const std::vector<char> gathers = steps_that_gather(sharding.reshard, steps);
   const std::vector<char> reduces = steps_that_reduce(sharding.reduce, steps, UnitPass::backward);
   const TripsByStep trips = trips_by_step(units, steps, numbers);
-  const std::size_t back = kUnitsToReturn + 1; // steps before the one that needs activations
-  std::vector<Seconds> ends(steps.size()), reduced(steps.size()), left(steps.size()), gone(steps.size());
+  std::vector<Seconds> ends(steps.size()), reduced(steps.size()), gone(trips.trips.size());
   const auto end_before = [&](std::size_t n, std::size_t count) { return n >= count ? ends[n - count] : Seconds{0}; };
   Seconds now, gathered, last, added, leaving, arrived;
   for (std::size_t n = 0; n < steps.size(); ++n) {
@@ -102,11 +106,12 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
     if (n >= kUnitsToReduce) {
       now = std::max(now, reduced[n - kUnitsToReduce]);
     }
-    if (n >= kUnitsToLeave) {
-      now = std::max(now, left[n - kUnitsToLeave]);
+    for (const int trip : trips.gone[n]) {
+      now = std::max(now, gone[static_cast<std::size_t>(trip)]);
     }
-    if (const int trip = trips.arrives[n]; trip >= 0) {
-      arrived = std::max({arrived, end_before(n, back), gone[static_cast<std::size_t>(trip)]}) + unit.arrive;
+    if (const int number = trips.arrives[n]; number >= 0) {
+      const auto trip = static_cast<std::size_t>(number);
+      arrived = std::max({arrived, ends[trips.trips[trip].back_after], gone[trip]}) + unit.arrive;
       now = std::max(now, arrived);
     }
     ends[n] = now = now + seconds_of(steps[n], unit);
@@ -119,8 +124,7 @@ Seconds seconds_of_steps(const Sharding& sharding, const std::vector<UnitSeconds
       leaving = unit.leave_gradients.value > 0 ? std::max({leaving, last, added}) + unit.leave_gradients : leaving;
     }
     if (const int trip = trips.leaves[n]; trip >= 0) {
-      left[n] = leaving = std::max(leaving, now) + unit.leave;
-      gone[static_cast<std::size_t>(trip)] = leaving;
+      gone[static_cast<std::size_t>(trip)] = leaving = std::max(leaving, now) + unit.leave;
     }
   }
   return std::max({now, last, added, leaving});
@@ -250,6 +254,7 @@ private:
       const Bytes own = unit.gradients / parts + unit.expert_gradients / expert_parts;
       seconds.leave_gradients = copy(slowest.host->to_host, own * offload_.optimizer);
     }
+    seconds.steps_away = unit.steps_away();
     seconds.leave = copy(slowest.host->to_host, unit.stash * slowest.share);
     seconds.arrive = copy(slowest.host->from_host, unit.stash * slowest.share);
   }

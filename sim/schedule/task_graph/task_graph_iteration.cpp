@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
@@ -16,22 +17,19 @@ TaskId TaskGraphBuilder::add_join(TaskKind kind, int count) {
   return add({.kind = kind}, count);
 }
 
-namespace {
-
-CollectiveKind collective_of(TaskKind kind) {
+// Gathers of parameters after the step may be broadcasts.
+CollectiveKind TaskGraphBuilder::collective_of(TaskKind kind) const {
   switch (kind) {
   case TaskKind::reduce_scatter:
     return CollectiveKind::reduce_scatter;
   case TaskKind::all_gather:
-    return CollectiveKind::all_gather;
+    return after_step(request_.sharding);
   case TaskKind::all_to_all:
     return CollectiveKind::all_to_all;
   default:
     return CollectiveKind::all_reduce;
   }
 }
-
-} // namespace
 
 // Whether no stage steps before all have their gradients.
 bool TaskGraphBuilder::steps_together() const {
@@ -248,12 +246,13 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
   if (cost.shares_units()) {
     return reduced_by_unit(stage, rank);
   }
-  const TaskKind kind = request_.sharding.on() ? TaskKind::reduce_scatter : TaskKind::all_reduce;
+  const bool to_parts = request_.sharding.on() && !request_.sharding.broadcasts();
+  const TaskKind kind = to_parts ? TaskKind::reduce_scatter : TaskKind::all_reduce;
   const Reducers reducers = reducers_of(stage, rank, kind);
   const std::vector<Reducers> experts = reducers_of_experts(stage, rank, kind);
   const auto reduce = [&](const GradientBucket& bytes, const std::vector<TaskId>& made, int times) {
-    return shares_in_groups(cost) ? reduce_in_groups(stage, rank, bytes, made, times)
-                                  : reduce_dense_and_experts(stage, reducers, experts, bytes, made, times);
+    return to_parts && shares_in_groups(cost) ? reduce_in_groups(stage, rank, bytes, made, times)
+                                              : reduce_dense_and_experts(stage, reducers, experts, bytes, made, times);
   };
   const std::size_t parts = reducers.replicas.front()->parts.size();
   if (parts == 0) {
@@ -292,14 +291,19 @@ void TaskGraphBuilder::gather_parameters(int stage, int rank) {
     gather_in_groups(stage, rank);
     return;
   }
-  const Reducers reducers = reducers_of(stage, rank, TaskKind::all_gather);
+  const StageCost& cost = cost_.stages[stage];
+  Reducers reducers = reducers_of(stage, rank, TaskKind::all_gather);
+  reducers.broadcasts = &cost.broadcasts;
+  std::vector<Reducers> of_experts = reducers_of_experts(stage, rank, TaskKind::all_gather);
+  for (Reducers& group : of_experts) {
+    group.broadcasts = &cost.expert_broadcasts;
+  }
   std::vector<TaskId> made;
   for (const ReplicaTasks* replica : reducers.replicas) {
     made.push_back(replica->stepped());
   }
-  const StageCost& cost = cost_.stages[stage];
   const Reduction gathered = reduce_dense_and_experts(
-      stage, reducers, reducers_of_experts(stage, rank, TaskKind::all_gather),
+      stage, reducers, of_experts,
       {.bytes = gathered_after_step(cost, false), .of_experts = gathered_after_step(cost, true)}, made, 1);
   for (const ReplicaTasks* replica : reducers.replicas) {
     ties_.emplace_back(gathered.end, Tie{replica->forward, 1, false});
@@ -327,8 +331,9 @@ void TaskGraphBuilder::gather_in_groups(int stage, int rank) {
         std::vector<TaskId> made;
         std::transform(members.begin(), members.end(), std::back_inserter(made),
                        [&](auto device) { return ready[device]; });
-        const Reduction gathered =
-            add_reduction(stage, reducers_among(stage, group, TaskKind::all_gather), bytes, made, 1);
+        Reducers reducers = reducers_among(stage, group, TaskKind::all_gather);
+        reducers.broadcasts = &cost.broadcasts_of(whose == Whose::experts);
+        const Reduction gathered = add_reduction(stage, reducers, bytes, made, 1);
         for (const std::size_t device : members) {
           ready[device] = gathered.end;
         }
@@ -362,7 +367,14 @@ TaskGraphBuilder::Reduction TaskGraphBuilder::add_reduction(int stage, const Red
   return reduction;
 }
 
-// The flows of the fastest way, one after the other.
+// The parts of the bytes that go by a collective each: all at once, or a broadcast for each replica that has stepped
+// some.
+std::vector<StepsAlike> TaskGraphBuilder::in_a_row(const Reducers& reducers) {
+  const bool at_once = reducers.broadcasts == nullptr || reducers.broadcasts->empty();
+  return at_once ? std::vector<StepsAlike>{{}} : *reducers.broadcasts;
+}
+
+// The flows of the fastest way, one after the other; those of collectives in a row as one.
 void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction,
                                  int steps, Seconds kernels) {
   std::vector<std::int32_t> devices;
@@ -371,9 +383,21 @@ void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes byte
   }
   const std::int32_t members = add_members(std::move(devices));
   TaskId before = reduction.begin;
-  for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes).flows) {
+  const std::vector<StepsAlike> parts = in_a_row(reducers);
+  for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes * parts.front().part).flows) {
     const auto leg = static_cast<std::int32_t>(graph_.legs.size());
-    Work work = work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, members, flow, bytes);
+    const auto work_of = [&](const StepsAlike& alike) {
+      return work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, members, flow,
+                          bytes * alike.part);
+    };
+    Work work = work_of(parts.front());
+    work.seconds = work.latency = Seconds{work.bytes = 0};
+    for (const StepsAlike& alike : parts) {
+      const Work one = work_of(alike);
+      work.bytes += one.bytes * alike.replicas;
+      work.latency += one.latency * alike.replicas;
+      work.seconds += one.seconds * alike.replicas;
+    }
     const Seconds own = std::exchange(kernels, Seconds{0}); // of the first flow
     work.latency += own;
     work.seconds += own;
@@ -396,7 +420,10 @@ void TaskGraphBuilder::add_hops(int stage, const Reducers& reducers, Bytes bytes
                                 int steps) {
   const std::vector<const ReplicaTasks*>& ring = reducers.replicas;
   const int ranks = static_cast<int>(ring.size());
-  const Traffic traffic = traffic_of({collective_of(reducers.kind), {ranks, {}}, bytes});
+  Traffic traffic = traffic_of({collective_of(reducers.kind), {ranks, {}}, bytes});
+  const std::vector<StepsAlike> parts = in_a_row(reducers);
+  traffic.steps *= std::accumulate(parts.begin(), parts.end(), 0,
+                                   [](int sum, const StepsAlike& alike) { return sum + alike.replicas; });
   for (int i = 0; i < ranks; ++i) {
     const int from = ring[i]->device, to = ring[(i + 1) % ranks]->device;
     const auto sent = add_transfer(reducers.kind, from, to, stage, stage, std::round(traffic.bytes.value),

@@ -190,15 +190,14 @@ void TaskGraphBuilder::leave_activations(int stage, std::size_t device) {
   const StageCost& cost = cost_.stages[stage];
   const std::vector<std::int32_t>& places = unit_steps_[stage][device];
   std::vector<std::int32_t> micro_batches;
-  std::vector<char> leaves;
+  std::vector<std::size_t> steps_away;
   for (const std::int32_t place : places) {
     micro_batches.push_back(graph_.micro_batch[graph_.program[place]]);
   }
   for (const ShardUnit& unit : cost.units) {
-    leaves.push_back(unit.stash.value > 0 ? 1 : 0);
+    steps_away.push_back(unit.steps_away());
   }
-  const int own = replicas_[stage][device].device;
-  for (const UnitTrip& trip : trips_of(unit_steps(places), micro_batches, leaves)) {
+  for (const UnitTrip& trip : trips_of(unit_steps(places), micro_batches, steps_away)) {
     const Bytes bytes = cost.units[trip.unit].stash * cost.replicas[device].share;
     const TaskId down = add_copy(TaskKind::to_host, stage, device, bytes);
     const TaskId up = add_copy(TaskKind::from_host, stage, device, bytes);
@@ -208,12 +207,9 @@ void TaskGraphBuilder::leave_activations(int stage, std::size_t device) {
     graph_.micro_batch[down] = graph_.micro_batch[up] = micro_batches[trip.from];
     const std::int32_t from = places[trip.from], to = places[trip.to];
     edge_runs_.push_back({graph_.program[from], down, 1});
-    const std::int32_t next = from + static_cast<std::int32_t>(kUnitsToLeave);
-    if (next < graph_.program_begin[own + 1]) {
-      edge_runs_.push_back({down, graph_.program[next], 1});
-    }
+    edge_runs_.push_back({down, graph_.program[places[trip.gone_by]], 1});
     edge_runs_.push_back({down, up, 1});
-    edge_runs_.push_back({graph_.program[to - 1 - static_cast<std::int32_t>(kUnitsToReturn)], up, 1});
+    edge_runs_.push_back({graph_.program[places[trip.back_after]], up, 1});
     edge_runs_.push_back({up, graph_.program[to], 1});
     queue_copy(TaskKind::to_host, stage, device, from, down);
     queue_copy(TaskKind::from_host, stage, device, to, up);

@@ -161,7 +161,7 @@ void TaskGraphBuilder::wait_for_gradient(const ReplicaTasks& replica, TaskId gra
   }
 }
 
-// A device computes nothing while one of its sends is under way.
+// A device computes nothing while one of its sends to another is under way.
 void TaskGraphBuilder::block_sends() {
   std::vector<TaskId> next(graph_.work.size(), kNone);
   for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
@@ -175,7 +175,8 @@ void TaskGraphBuilder::block_sends() {
     const EdgeRun run = edge_runs_[r];
     for (int i = 0; i < run.count; ++i) {
       const Work& to = graph_.works[graph_.work[run.to + i]];
-      if (to.transfers() && graph_.works[graph_.work[run.from + i]].computes() && next[run.from + i] != kNone) {
+      if (to.transfers() && !is_offload(to.kind) && graph_.works[graph_.work[run.from + i]].computes() &&
+          next[run.from + i] != kNone) {
         edge_runs_.push_back({run.to + i, next[run.from + i], 1});
       }
     }

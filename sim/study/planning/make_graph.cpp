@@ -194,7 +194,9 @@ std::string not_reducible(const Problem& problem, const Plan& plan) {
   }
   std::vector<CollectiveKind> kinds = {CollectiveKind::all_reduce};
   if (problem.training.sharding.on()) {
-    kinds = {CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
+    kinds = problem.training.sharding.broadcasts()
+                ? std::vector{CollectiveKind::all_reduce, CollectiveKind::broadcast}
+                : std::vector{CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
   }
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
@@ -207,8 +209,10 @@ std::string not_reducible(const Problem& problem, const Plan& plan) {
       for (const CollectiveKind kind : kinds) {
         if (const std::string reason = why_not_wanted(kind, replicas, problem.router, wanted); !reason.empty()) {
           return "stage " + std::to_string(s) + " cannot " +
-                 (kind == CollectiveKind::all_gather ? "gather parameters" : "reduce gradients") + " by '" +
-                 std::string(wanted) + "': " + reason;
+                 (kind == CollectiveKind::all_gather  ? "gather parameters"
+                  : kind == CollectiveKind::broadcast ? "broadcast parameters"
+                                                      : "reduce gradients") +
+                 " by '" + std::string(wanted) + "': " + reason;
         }
       }
     }

@@ -210,27 +210,36 @@ bool tells_whether_it_fits(const TruthRow& row) {
   return kind == FigureKind::verdict || (ran && timed_parts(row) == TimedParts::all);
 }
 
-// The models that the power of any shipped device type rests on.
-std::set<std::string> models_of_power(const fs::path& shipped) {
+// The models whose runs taught any shipped device type its power, and the speed of its host.
+struct TaughtDevices {
+  std::set<std::string> power, times;
+};
+
+TaughtDevices models_of_devices(const fs::path& shipped) {
   const fs::path folder = shipped / "platforms" / "devices";
   const DeviceTypeSource source = device_types_in(folder);
-  std::set<std::string> models;
+  TaughtDevices models;
   for (const fs::path& file : files_at(folder, [](const fs::path& one) { return one.extension() == ".yaml"; })) {
     const DeviceType type = load_device_type(source(file.stem().string(), {}), source);
-    models.insert(type.power_calibrated_on.begin(), type.power_calibrated_on.end());
+    models.power.insert(type.power_calibrated_on.begin(), type.power_calibrated_on.end());
+    models.times.insert(type.calibrated_on.begin(), type.calibrated_on.end());
   }
   return models;
+}
+
+bool is_any_of(const TruthRow& row, const std::set<std::string>& models) {
+  return std::any_of(models.begin(), models.end(),
+                     [&](const std::string& model) { return plain_words(row.model).starts_with(model); });
 }
 
 // The highest power limit that a table states of a device, by both.
 using HighestCaps = std::map<std::pair<std::string, std::string>, double>;
 
 // The clocks of a device type under a cap were fitted to how much slower such a model is than under the highest one.
-bool taught_power(const TruthRow& row, const HighestCaps& highest, const std::set<std::string>& models) {
+bool taught_devices(const TruthRow& row, const HighestCaps& highest, const TaughtDevices& models) {
+  const bool of_power = row.known->kind == FigureKind::power;
   const bool under_a_cap = row.power_cap > 0 && row.power_cap < highest.at({row.set, row.gpu});
-  return (under_a_cap || row.known->kind == FigureKind::power) &&
-         std::any_of(models.begin(), models.end(),
-                     [&](const std::string& model) { return plain_words(row.model).starts_with(model); });
+  return ((of_power || under_a_cap) && is_any_of(row, models.power)) || (!of_power && is_any_of(row, models.times));
 }
 
 // The study of each row that has one, to be looked at and run alone.
@@ -254,10 +263,7 @@ struct ScoredRows {
 ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>& predictions, const fs::path& shipped,
                       const HighestCaps& highest, Validation& validation) {
   const std::vector<CalibratedModel> calibrated = calibrated_models(shipped);
-  const bool any_power = std::any_of(asked.rows.begin(), asked.rows.end(), [](const AskedRow& one) {
-    return one.row.power_cap > 0 || (one.row.known != nullptr && one.row.known->kind == FigureKind::power);
-  });
-  const std::set<std::string> of_power = any_power ? models_of_power(shipped) : std::set<std::string>{};
+  const TaughtDevices devices = models_of_devices(shipped);
   ScoredRows scored;
   std::set<std::size_t> judged; // studies whose runs are known to have fitted or not
   for (const AskedRow& one : asked.rows) {
@@ -281,7 +287,7 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
     if (is_verdict) {
       continue;
     }
-    const bool taught = is_calibrated(one.row, calibrated) || taught_power(one.row, highest, of_power);
+    const bool taught = is_calibrated(one.row, calibrated) || taught_devices(one.row, highest, devices);
     const bool is_scored = !rests_on_speed(kind) || !taught;
     (is_scored ? validation.rows : validation.calibration).push_back(predicted_row(one, predictions));
     if (is_scored) {

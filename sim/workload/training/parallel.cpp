@@ -106,12 +106,16 @@ ShardingRule load_sharding(yaml::Map& map) {
                      "with 'zero' 3 weights are gathered before their use; 'reshard' says when they "
                      "are given up again");
   }
-  if (rule.zero < Zero::weights && map.has("prefetch") && rule.gather == Gather::after_step) {
+  if (rule.gather == Gather::broadcasts && rule.zero != Zero::states) {
+    throw InputError(map.where("gather"), "'gather' broadcasts says how replicas get parameters that share the "
+                                          "optimiser's states alone; allowed: with 'zero' 1");
+  }
+  if (rule.zero < Zero::weights && map.has("prefetch") && rule.gather != Gather::before_use) {
     throw InputError(map.where("prefetch"), "'prefetch' says how early weights are gathered, which are gathered after "
                                             "the step; allowed: with 'gather: before-use', or 'zero' 3");
   }
   rule.late_experts = map.boolean("late_experts", false);
-  if (rule.late_experts && (rule.zero == Zero::weights || rule.gather == Gather::after_step)) {
+  if (rule.late_experts && (rule.zero == Zero::weights || rule.gather != Gather::before_use)) {
     throw InputError(map.where("late_experts"), "'late_experts' says of weights that all replicas hold when they are "
                                                 "gathered; allowed: with 'gather: before-use' and 'zero' 1 or 2");
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -39,8 +40,8 @@ inline constexpr std::array kReduces = {
               Reduce::last_micro_batch},
 };
 
-/// When parameters are gathered that the replicas' steps have made, where each replica holds all of them.
-enum class Gather { after_step, before_use };
+/// How replicas get the parameters that each other's steps have made, where each holds all of them.
+enum class Gather { after_step, before_use, broadcasts };
 
 struct GatherRow {
   std::string_view name, help;
@@ -49,7 +50,12 @@ struct GatherRow {
 inline constexpr std::array kGathers = {
     GatherRow{"after-step", "all of a stage's parameters at once, before its first forward", Gather::after_step},
     GatherRow{"before-use", "each unit's before the first forward that needs them", Gather::before_use},
+    GatherRow{"broadcasts",
+              "each replica steps whole tensors, of gradients that all have added up, and broadcasts them after it",
+              Gather::broadcasts},
 };
+
+constexpr const GatherRow& row_of(Gather gather) { return kGathers[static_cast<std::size_t>(gather)]; }
 
 /// Into which numbers a replica makes its part of the weights before they are gathered.
 enum class QuantizedWeights { none, int8, fp8 };
@@ -108,6 +114,8 @@ struct Sharding {
   bool on() const { return zero != Zero::none; }
   /// Stages are divided into units, which reduce or gather by themselves.
   bool by_unit() const { return zero >= Zero::gradients || gathers_units(); }
+  /// Replicas add up all gradients, and each broadcasts the tensors that it has stepped.
+  constexpr bool broadcasts() const { return zero == Zero::states && gather == Gather::broadcasts; }
   /// Weights are gathered unit by unit, where a pass needs them.
   bool gathers_units() const { return on() && (zero == Zero::weights || gather == Gather::before_use); }
   /// Units that are gathered before the one that computes has ended, forward or in backward.

@@ -43,13 +43,13 @@ constexpr std::array kFrameworks = {
                    .words = {"languagemodeling/transformer-xl"},
                    .separate_attention = true,
                    .own_optimizer = true},
-    TruthFramework{"pytorch-2021", "PyTorch of 2021, one operator after another", {"zeus"}, false, true},
+    TruthFramework{"pytorch-2021", "PyTorch of 2021, one operator after another", {"zeus", "torchgpipe"}, false, true},
     TruthFramework{"mxnet", "MXNet", {"mxnet"}, false, true},
     TruthFramework{"pytorch-nvidia", "NVIDIA's examples in PyTorch", {"deeplearningexamples"}, false, true},
     TruthFramework{"transformers", "Hugging Face Transformers", {"hugging face transformers", "transformers trainer"}},
     TruthFramework{"pytorch-compiled", "PyTorch, compiled"},
     TruthFramework{"pytorch-autocast", "PyTorch in 16 bits, one operator after another"},
-    TruthFramework{"pytorch", "PyTorch, one operator after another", {"neusight", "torchgpipe"}, false, true},
+    TruthFramework{"pytorch", "PyTorch, one operator after another", {"neusight"}, false, true},
 };
 
 const TruthFramework& named(std::string_view name) {
