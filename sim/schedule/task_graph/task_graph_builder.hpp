@@ -215,17 +215,22 @@ private:
   void follow_itself(const Reduction& reduction, int steps);
   void overlap_iterations();
 
-  // task_graph_units.cpp: passes unit by unit, with what gathers weights and reduces gradients
+  // task_graph_units.cpp: passes unit by unit
   bool has_units() const;
   void divide_by_units(int stage, ReplicaTasks& replica);
   void divide_block(TaskId block, int count, std::vector<double> parts, bool backward, std::vector<TaskId>& later);
   TaskId write_units(TaskKind kind, ReplicaTasks& replica, std::int32_t micro_batch);
   void weave_recompute(std::size_t units);
   TaskId last_of_unit(const ReplicaTasks& replica, std::size_t unit) const;
-  TaskId reduced_by_unit(int stage, int rank);
   void list_unit_steps();
   std::vector<UnitStep> unit_steps(const std::vector<std::int32_t>& places) const;
   UnitPass completes() const { return request_.schedule.splits_backward ? UnitPass::weight : UnitPass::backward; }
+  void queue_up(int stage, TaskKind kind, const std::vector<std::size_t>& members, std::size_t step, Reduction made);
+  void order_queues();
+  void insert_into_programs();
+
+  // task_graph_unit_collectives.cpp: what gathers units' weights and reduces their gradients
+  TaskId reduced_by_unit(int stage, int rank);
   // Time that a unit's kernels add to a collective.
   using KernelTime = Seconds (*)(const UnitKernels& kernels);
   std::vector<Reduction> add_unit_collectives(int stage, const Reducers& reducers,
@@ -248,9 +253,6 @@ private:
                      const std::vector<std::vector<Reduction>>& of_groups, Whose whose);
   void share_units();
   void share_stage(int stage);
-  void queue_up(int stage, TaskKind kind, const std::vector<std::size_t>& members, std::size_t step, Reduction made);
-  void order_queues();
-  void insert_into_programs();
 
   // task_graph_offload.cpp: what devices leave to their hosts
   const HostCost* host_of(int stage, std::size_t device) const {
