@@ -79,8 +79,7 @@ HopLatency FlowBuilder::hop(DeviceId from, DeviceId to) {
   const Platform& platform = router_.platform();
   const bool both = platform.type_of(from).vendor == kNcclVendor && platform.type_of(to).vendor == kNcclVendor;
   if (algorithm_ != nullptr && both && route->legs.size() == 1) {
-    latency.nccl = nccl_latency(platform, route->legs.front(), *algorithm_, group_);
-    latency.whole_steps = whole_steps_of(platform, route->legs.front());
+    latency = nccl_latency(platform, route->legs.front(), *algorithm_, group_);
     most_by_ll_ = std::min(most_by_ll_, most_by_ll(platform.type_of(from), group_));
   }
   return latency;

@@ -100,33 +100,28 @@ Hop hop_over(const Platform& platform, const Leg& leg) {
 
 } // namespace
 
-std::array<Seconds, kProtocols> nccl_latency(const Platform& platform, const Leg& leg, const NcclAlgorithm& algorithm,
-                                             const NcclGroup& group) {
+HopLatency nccl_latency(const Platform& platform, const Leg& leg, const NcclAlgorithm& algorithm,
+                        const NcclGroup& group) {
   constexpr double kMicro = 1e-6;
   const Hop hop = hop_over(platform, leg);
-  std::array<Seconds, kProtocols> latency;
+  const bool is_network = hop.wire == NcclLink::Wire::network;
+  const double between = is_network ? 1 : 0;
+  HopLatency latency{.stated = leg.latency, .whole_steps = {between, between, 1}};
   for (std::size_t p = 0; p < kProtocols; ++p) {
     const bool carries =
         hop.wire != NcclLink::Wire::none && (hop.keeps_lines || p != static_cast<std::size_t>(Protocol::ll128));
     if (!carries) {
-      latency[p] = Seconds{kInfinity};
+      latency.nccl[p] = Seconds{kInfinity};
       continue;
     }
     // A ring with one rank a node has a tree's latencies in the network, since nothing hides them.
-    const bool is_network = hop.wire == NcclLink::Wire::network;
     const bool exposed = is_network && group.one_each && algorithm.is_ring;
     double micros = (exposed ? kNcclTree : algorithm).hop[index_of(hop.wire)][p];
     micros = group.nodes > 1 && !is_network && algorithm.is_ring ? std::max(micros, kPosting[p]) : micros;
     micros *= p == static_cast<std::size_t>(Protocol::simple) ? algorithm.plateau : 1;
-    latency[p] = std::max(Seconds{0}, Seconds{micros * kMicro} + hop.more);
+    latency.nccl[p] = std::max(Seconds{0}, Seconds{micros * kMicro} + hop.more);
   }
   return latency;
-}
-
-std::array<double, kProtocols> whole_steps_of(const Platform& platform, const Leg& leg) {
-  const bool is_network = hop_over(platform, leg).wire == NcclLink::Wire::network;
-  const double between = is_network ? 1 : 0;
-  return {between, between, 1};
 }
 
 NcclGeneration generation_of(const DeviceType& type) {

@@ -45,12 +45,8 @@ struct NcclAlgorithm {
 
 /// Bytes, flags included, of a step of a channel's buffers, by protocol (NCCL 2.14 to 2.30, src/init.cc: buffer sizes
 /// by default, of NCCL_STEPS each), and channels of a ring (src/graph/connect.cc: it doubles those that it has found).
-inline constexpr std::array<double, kProtocols> kNcclStep = {8 * 512 * 16, 120 * 640 * 8, (1 << 22) / 8};
+inline constexpr std::array<double, kProtocols> kNcclStep = {8 * 512 * 16, 120 * 640 * 8, 1 << 19};
 inline constexpr double kNcclChannels = 2;
-
-/// At which hops bytes wait for a whole step: by all protocols those through the network, which a host's thread sends
-/// step by step; inside a node by Simple, where LL and LL128 read word by word, line by line, what has come.
-std::array<double, kProtocols> whole_steps_of(const Platform& platform, const Leg& leg);
 
 /// `RingBetween` is an all-reduce among nodes. `Nvls` has two hops, which together are the whole of its latency.
 /// `Sends` are those of an all-to-all or a shift, of which the tuning says nothing: inside a node they start and hop as
@@ -68,9 +64,11 @@ struct NcclGroup {
 };
 
 /// What a hop over this leg takes: of the network, or inside a node, by what its links say (Link::nccl). A link that is
-/// slower to answer than those for which the latencies hold adds what it takes more.
-std::array<Seconds, kProtocols> nccl_latency(const Platform& platform, const Leg& leg, const NcclAlgorithm& algorithm,
-                                             const NcclGroup& group);
+/// slower to answer than those for which the latencies hold adds what it takes more. Bytes wait for a whole step
+/// through the network by all protocols, since a host's thread sends it step by step; inside a node by Simple alone,
+/// where LL and LL128 read word by word, line by line, what has come.
+HopLatency nccl_latency(const Platform& platform, const Leg& leg, const NcclAlgorithm& algorithm,
+                        const NcclGroup& group);
 
 /// The formats in which a device multiplies tell its generation: Volta has none of bf16, fp8 and nvfp4, Ampere the
 /// first, Hopper the second, Blackwell the third.

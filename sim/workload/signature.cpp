@@ -5,6 +5,12 @@
 
 namespace stagecraft {
 
+double elements_of(const TensorDimensions& dimensions) {
+  return std::accumulate(dimensions.begin(), dimensions.end(), 1.0, [](double product, const TensorDimension& one) {
+    return product * static_cast<double>(one.size());
+  });
+}
+
 int dimension_of(const TensorDimensions& dimensions, int letter) {
   if (letter < 0) {
     return -1;

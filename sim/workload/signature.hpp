@@ -48,6 +48,9 @@ struct TensorDimension {
 };
 using TensorDimensions = std::vector<TensorDimension>;
 
+/// The product of their sizes.
+double elements_of(const TensorDimensions& dimensions);
+
 struct InputSignature {
   int maker = -1; ///< the operator that makes it; -1: the data
   TensorDimensions dimensions;
@@ -65,6 +68,9 @@ struct ParameterSignature {
   bool trained = true;     ///< has a gradient
   int tied_to = -1;        ///< the operator whose first parameter this one is; -1: its own
   bool operator==(const ParameterSignature&) const = default;
+
+  /// Whether the optimiser steps it with this operator.
+  bool stepped() const { return trained && tied_to < 0; }
 };
 
 /// What is reduced over a `reduce` letter before the operator can go on.

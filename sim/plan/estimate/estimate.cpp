@@ -114,13 +114,11 @@ public:
       : Reducers(problem, ranks, sharing, problem.training.sharding.broadcasts() ? 1 : sharing) {}
 
   Seconds reduce(Bytes gradients) const { return scatter_.of(gradients) + add_up_.of(gradients / parts_); }
-  /// At once, or by one broadcast after another.
-  Seconds gather(Bytes weights, const std::vector<StepsAlike>& broadcasts) const {
-    return broadcasts.empty() ? gather_.of(weights)
-                              : std::accumulate(broadcasts.begin(), broadcasts.end(), Seconds{0},
-                                                [&](Seconds sum, const StepsAlike& alike) {
-                                                  return sum + gather_.of(weights * alike.part) * alike.replicas;
-                                                });
+  /// `one_by_one`: as collectives_after_step() says.
+  Seconds gather(Bytes weights, const std::vector<StepsAlike>& one_by_one) const {
+    return std::accumulate(one_by_one.begin(), one_by_one.end(), Seconds{0}, [&](Seconds sum, const StepsAlike& alike) {
+      return sum + gather_.of(weights * alike.part) * alike.replicas;
+    });
   }
 
 private:
@@ -182,9 +180,10 @@ public:
       return slowest;
     }
     for (const Reducers& experts : experts_) {
-      slowest = std::max(slowest, experts.gather(gathered_after_step(cost_, true), cost_.expert_broadcasts));
+      slowest =
+          std::max(slowest, experts.gather(gathered_after_step(cost_, true), collectives_after_step(cost_, true)));
     }
-    return all_.front().gather(gathered_after_step(cost_, false), cost_.broadcasts) + slowest;
+    return all_.front().gather(gathered_after_step(cost_, false), collectives_after_step(cost_, false)) + slowest;
   }
 
 private:

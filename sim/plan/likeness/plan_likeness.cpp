@@ -34,8 +34,7 @@ std::vector<Bytes> buffers_of(const StageCost& cost, CollectiveKind kind, const 
                                     (kind == CollectiveKind::all_to_all ? unit.reduced : 1));
   }
   if (gathers && !sharding.gathers_units()) {
-    buffers.push_back(gathered_after_step(cost, experts));
-    for (const StepsAlike& alike : cost.broadcasts_of(experts)) {
+    for (const StepsAlike& alike : collectives_after_step(cost, experts)) {
       buffers.push_back(gathered_after_step(cost, experts) * alike.part);
     }
   } else if (!gathers && !cost.shares_units()) {

@@ -102,7 +102,7 @@ double LetterCosts::reduction(int op, int letter, const Placement& gradient) con
   const Signature& signature = operators_[op];
   double elements = 0;
   for (const ParameterSignature& parameter : signature.parameters) {
-    if (!parameter.trained || parameter.tied_to >= 0) { // its gradient is added to the owner's
+    if (!parameter.stepped()) { // its gradient is added to the owner's
       continue;
     }
     const Placement made = parameter.added_last

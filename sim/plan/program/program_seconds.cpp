@@ -2,7 +2,6 @@
 #include "sim/plan/program/program_seconds.hpp"
 
 #include <map>
-#include <numeric>
 
 #include "sim/collective/dispatch.hpp"
 #include "sim/plan/program/operator_placements.hpp"
@@ -21,12 +20,6 @@ CollectiveKind collective_of(StepKind step) {
   default:
     return CollectiveKind::all_reduce;
   }
-}
-
-double elements_of(const TensorDimensions& dimensions) {
-  return std::accumulate(dimensions.begin(), dimensions.end(), 1.0, [](double product, const TensorDimension& one) {
-    return product * static_cast<double>(one.size());
-  });
 }
 
 Shard shard_of_operator(const Signature& signature, int letter, int degree) {

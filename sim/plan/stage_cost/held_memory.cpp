@@ -41,10 +41,7 @@ void add_tensors(const Operator& what, const RankShare& part, std::vector<double
   std::vector<double> sizes;
   for (const ParameterSignature& one :
        what.signature ? what.signature->parameters : std::vector<ParameterSignature>{}) {
-    const double size = std::accumulate(
-        one.dimensions.begin(), one.dimensions.end(), 1.0,
-        [](double product, const TensorDimension& along) { return product * static_cast<double>(along.size()); });
-    sizes.push_back(one.trained && one.tied_to < 0 ? size : 0);
+    sizes.push_back(one.stepped() ? elements_of(one.dimensions) : 0);
   }
   sizes.resize(std::max<std::size_t>(1, sizes.size()), what.signature ? 0 : parameters);
   const double all = std::accumulate(sizes.begin(), sizes.end(), 0.0);

@@ -71,8 +71,7 @@ double trained_tensors(const Operator& what) {
     return what.parameters == 0 ? 0 : weights > 0 && weights < what.parameters ? 2 : 1;
   }
   const std::vector<ParameterSignature>& all = what.signature->parameters;
-  return static_cast<double>(std::count_if(
-      all.begin(), all.end(), [](const ParameterSignature& one) { return one.trained && one.tied_to < 0; }));
+  return static_cast<double>(std::count_if(all.begin(), all.end(), std::mem_fn(&ParameterSignature::stepped)));
 }
 
 Shard shard_at(std::span<const Shard> shards, std::size_t at) { return shards.empty() ? Shard{} : shards[at]; }

@@ -438,6 +438,11 @@ std::vector<double> TensorGroup::parts_of(const std::vector<GradientBucket>& buc
   return parts;
 }
 
+std::vector<StepsAlike> collectives_after_step(const StageCost& cost, bool of_experts) {
+  const std::vector<StepsAlike>& broadcasts = of_experts ? cost.expert_broadcasts : cost.broadcasts;
+  return broadcasts.empty() ? std::vector<StepsAlike>{StepsAlike{}} : broadcasts;
+}
+
 // Weights belong to experts in the part in which gradients do.
 Bytes gathered_after_step(const StageCost& cost, bool of_experts) {
   const Bytes weights = cost.replicas.front().memory.weights;

@@ -113,9 +113,6 @@ struct StageCost {
   double border_part = 1;
   int turns = 1; ///< as in the stage
 
-  const std::vector<StepsAlike>& broadcasts_of(bool of_experts) const {
-    return of_experts ? expert_broadcasts : broadcasts;
-  }
   /// Whether replicas gather weights or reduce gradients by unit.
   bool shares_units() const { return !units.empty() && !only_offloads; }
   /// Devices of all replicas, also of those that are not simulated.
@@ -134,6 +131,10 @@ struct StageCost {
 constexpr CollectiveKind after_step(const Sharding& sharding) {
   return sharding.broadcasts() ? CollectiveKind::broadcast : CollectiveKind::all_gather;
 }
+
+/// The parts of what they get so that go by a collective each, one after another: all by one gather, or what each
+/// replica has stepped by a broadcast.
+std::vector<StepsAlike> collectives_after_step(const StageCost& cost, bool of_experts);
 
 /// What replicas gather after the step, all at once: of experts that ranks share, or of all else.
 Bytes gathered_after_step(const StageCost& cost, bool of_experts);

@@ -193,10 +193,9 @@ private:
     std::vector<Way> ways;                               // among all
     std::int32_t count = 1;                              // groups that are alike
     bool alone = false;                                  // whether nothing else is under way meanwhile
-    const std::vector<StepsAlike>* broadcasts = nullptr; // one after another; null or none: a collective
+    std::vector<StepsAlike> one_by_one = {StepsAlike{}}; // parts of the bytes, a collective each
   };
   CollectiveKind collective_of(TaskKind kind) const;
-  static std::vector<StepsAlike> in_a_row(const Reducers& reducers);
   bool is_simulated(const std::vector<DeviceId>& devices) const;
   Reducers reducers_of(int stage, int rank, TaskKind kind) const;
   std::vector<Reducers> reducers_of_experts(int stage, int rank, TaskKind kind) const;

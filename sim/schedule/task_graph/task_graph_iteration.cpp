@@ -293,10 +293,10 @@ void TaskGraphBuilder::gather_parameters(int stage, int rank) {
   }
   const StageCost& cost = cost_.stages[stage];
   Reducers reducers = reducers_of(stage, rank, TaskKind::all_gather);
-  reducers.broadcasts = &cost.broadcasts;
+  reducers.one_by_one = collectives_after_step(cost, false);
   std::vector<Reducers> of_experts = reducers_of_experts(stage, rank, TaskKind::all_gather);
   for (Reducers& group : of_experts) {
-    group.broadcasts = &cost.expert_broadcasts;
+    group.one_by_one = collectives_after_step(cost, true);
   }
   std::vector<TaskId> made;
   for (const ReplicaTasks* replica : reducers.replicas) {
@@ -332,7 +332,7 @@ void TaskGraphBuilder::gather_in_groups(int stage, int rank) {
         std::transform(members.begin(), members.end(), std::back_inserter(made),
                        [&](auto device) { return ready[device]; });
         Reducers reducers = reducers_among(stage, group, TaskKind::all_gather);
-        reducers.broadcasts = &cost.broadcasts_of(whose == Whose::experts);
+        reducers.one_by_one = collectives_after_step(cost, whose == Whose::experts);
         const Reduction gathered = add_reduction(stage, reducers, bytes, made, 1);
         for (const std::size_t device : members) {
           ready[device] = gathered.end;
@@ -367,13 +367,6 @@ TaskGraphBuilder::Reduction TaskGraphBuilder::add_reduction(int stage, const Red
   return reduction;
 }
 
-// The parts of the bytes that go by a collective each: all at once, or a broadcast for each replica that has stepped
-// some.
-std::vector<StepsAlike> TaskGraphBuilder::in_a_row(const Reducers& reducers) {
-  const bool at_once = reducers.broadcasts == nullptr || reducers.broadcasts->empty();
-  return at_once ? std::vector<StepsAlike>{{}} : *reducers.broadcasts;
-}
-
 // The flows of the fastest way, one after the other; those of collectives in a row as one.
 void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction,
                                  int steps, Seconds kernels) {
@@ -383,21 +376,21 @@ void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes byte
   }
   const std::int32_t members = add_members(std::move(devices));
   TaskId before = reduction.begin;
-  const std::vector<StepsAlike> parts = in_a_row(reducers);
-  for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes * parts.front().part).flows) {
+  for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes * reducers.one_by_one.front().part).flows) {
     const auto leg = static_cast<std::int32_t>(graph_.legs.size());
-    const auto work_of = [&](const StepsAlike& alike) {
-      return work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, members, flow,
-                          bytes * alike.part);
-    };
-    Work work = work_of(parts.front());
-    work.seconds = work.latency = Seconds{work.bytes = 0};
-    for (const StepsAlike& alike : parts) {
-      const Work one = work_of(alike);
-      work.bytes += one.bytes * alike.replicas;
-      work.latency += one.latency * alike.replicas;
-      work.seconds += one.seconds * alike.replicas;
+    Work work;
+    double sent = 0;
+    Seconds latency, seconds;
+    for (const StepsAlike& alike : reducers.one_by_one) {
+      work =
+          work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, members, flow, bytes * alike.part);
+      sent += work.bytes * alike.replicas;
+      latency += work.latency * alike.replicas;
+      seconds += work.seconds * alike.replicas;
     }
+    work.bytes = sent;
+    work.latency = latency;
+    work.seconds = seconds;
     const Seconds own = std::exchange(kernels, Seconds{0}); // of the first flow
     work.latency += own;
     work.seconds += own;
@@ -421,8 +414,7 @@ void TaskGraphBuilder::add_hops(int stage, const Reducers& reducers, Bytes bytes
   const std::vector<const ReplicaTasks*>& ring = reducers.replicas;
   const int ranks = static_cast<int>(ring.size());
   Traffic traffic = traffic_of({collective_of(reducers.kind), {ranks, {}}, bytes});
-  const std::vector<StepsAlike> parts = in_a_row(reducers);
-  traffic.steps *= std::accumulate(parts.begin(), parts.end(), 0,
+  traffic.steps *= std::accumulate(reducers.one_by_one.begin(), reducers.one_by_one.end(), 0,
                                    [](int sum, const StepsAlike& alike) { return sum + alike.replicas; });
   for (int i = 0; i < ranks; ++i) {
     const int from = ring[i]->device, to = ring[(i + 1) % ranks]->device;

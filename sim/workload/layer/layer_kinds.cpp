@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 #include "sim/workload/layer/expert_layers.hpp"
@@ -396,17 +395,11 @@ LayerCost freeze(LayerCost cost) {
 
 namespace {
 
-double elements_of(const TensorDimensions& dimensions) {
-  return std::accumulate(dimensions.begin(), dimensions.end(), 1.0, [](double product, const TensorDimension& one) {
-    return product * static_cast<double>(one.size());
-  });
-}
-
 // Whether a signature for one sample is of these shapes: it does not say what is broadcast, for instance.
 bool describes(const Signature& signature, const Layer& layer) {
-  bool same = elements_of(signature.output) == stagecraft::elements_of(layer.output);
+  bool same = elements_of(signature.output) == elements_of(layer.output);
   for (std::size_t i = 0; i < std::min(layer.inputs.size(), signature.inputs.size()); ++i) {
-    same = same && elements_of(signature.inputs[i].dimensions) == stagecraft::elements_of(layer.inputs[i]);
+    same = same && elements_of(signature.inputs[i].dimensions) == elements_of(layer.inputs[i]);
   }
   return same;
 }
