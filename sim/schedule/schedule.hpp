@@ -37,19 +37,20 @@ enum class TaskKind : std::uint8_t {
   dequantize, ///< makes gathered weights into numbers that a unit computes with
   to_host,    ///< what a device leaves to its host
   from_host,  ///< and gets back
-  host_step   ///< the optimiser on a host's cores
+  host_step,  ///< the optimiser on a host's cores
+  broadcast   ///< of the tensors that each replica has stepped, to all others that share
 };
 
-inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSGXEQUVH";
+inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSGXEQUVHP";
 inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {
-    "forward",   "backward",   "weight",     "recompute",    "transfer",       "all-reduce",
-    "optimizer", "read",       "load",       "copy",         "reduce-scatter", "all-gather",
-    "exchange",  "all-to-all", "dequantize", "copy to host", "copy from host", "host step"};
+    "forward",    "backward",     "weight",         "recompute",      "transfer",   "all-reduce", "optimizer",
+    "read",       "load",         "copy",           "reduce-scatter", "all-gather", "exchange",   "all-to-all",
+    "dequantize", "copy to host", "copy from host", "host step",      "broadcast"};
 
 /// Whether replicas do it together: for gradients, or for parameters.
 constexpr bool is_collective(TaskKind kind) {
   return kind == TaskKind::all_reduce || kind == TaskKind::reduce_scatter || kind == TaskKind::all_gather ||
-         kind == TaskKind::all_to_all;
+         kind == TaskKind::all_to_all || kind == TaskKind::broadcast;
 }
 
 /// Whether it is between a device and its host, or the host's own.

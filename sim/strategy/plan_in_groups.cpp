@@ -13,7 +13,7 @@
 #include "sim/collective/rank_map.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/estimate/shares.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {

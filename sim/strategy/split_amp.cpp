@@ -15,7 +15,7 @@
 #include "sim/plan/estimate/plan_request.hpp"
 #include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/plan/estimate/shares.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/strategy/dynamic_programming/kept_answers.hpp"
 #include "sim/strategy/dynamic_programming/latency_cuts.hpp"
 

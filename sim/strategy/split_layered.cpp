@@ -15,7 +15,7 @@
 #include "sim/plan/estimate/plan_request.hpp"
 #include "sim/plan/estimate/problem_memo.hpp"
 #include "sim/plan/stage_cost/known_stages.hpp"
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/passes/stream_times.hpp"
 #include "sim/strategy/dynamic_programming/kept_answers.hpp"
 
 namespace stagecraft {

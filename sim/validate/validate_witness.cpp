@@ -11,7 +11,7 @@
 #include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/cost/kernel_speed.hpp"
-#include "sim/plan/stage_cost/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/take_config.hpp"
 #include "sim/study/trained_model.hpp"

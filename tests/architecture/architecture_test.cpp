@@ -53,7 +53,8 @@ const std::map<std::string, Folders>& include_table() {
     row("plan/program", {"cost", "collective"});
     row("plan", {"cost", "plan/program"});
     row("plan/stage_cost/groups", {"plan"});
-    row("plan/stage_cost", {"plan/stage_cost/groups"});
+    row("plan/stage_cost/passes", {"plan/stage_cost/groups"});
+    row("plan/stage_cost", {"plan/stage_cost/passes"});
     row("plan/likeness", {"plan/stage_cost"});
     row("plan/estimate", {"plan/stage_cost"});
     row("strategy/heuristic", {"plan/estimate"});

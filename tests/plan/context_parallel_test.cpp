@@ -5,8 +5,8 @@
 #include <string>
 
 #include "sim/plan/stage_cost/groups/token_loads.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/plan/stage_cost/stage_costs.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 #include "tests/plan/roofline_problem.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "sim/plan/program/program_seconds.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/on_h100.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
-#include "sim/plan/stage_cost/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 

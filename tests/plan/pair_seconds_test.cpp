@@ -1,6 +1,6 @@
 // A forward and a backward beside each other, layer by layer, where ranks share experts.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/pair_seconds.hpp"
+#include "sim/plan/stage_cost/passes/pair_seconds.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft::test {

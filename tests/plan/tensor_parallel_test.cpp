@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
 #include "sim/timeline/metrics.hpp"

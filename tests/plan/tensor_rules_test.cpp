@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "sim/plan/program/share_by_search.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/derive_signatures.hpp"
 #include "tests/catch.hpp"

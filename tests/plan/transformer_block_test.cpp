@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 #include "tests/plan/roofline_problem.hpp"

@@ -1,6 +1,6 @@
 // Layered scheduling over devices, its baseline, and the times of a stage on several streams.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/passes/stream_times.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 

@@ -1,5 +1,6 @@
 // Replicas that share the optimiser's states by whole tensors, and broadcast what they have stepped.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/study/compare/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -73,6 +74,25 @@ TEST_CASE("a replica steps whole tensors, the largest at least", "[study][zero]"
   CHECK(replicas(two) == 2);
   CHECK(even.broadcasts.empty());
   CHECK(replicas(stage_of(sharing_transformer("{zero: 1, gather: broadcasts}", 4))) == 27);
+}
+
+TEST_CASE("a task says whether parameters are gathered or broadcast", "[study][zero]") {
+  const auto kinds = [](const std::string& parallel) {
+    const Study read = study(sharing_transformer(parallel));
+    StudyCosts costs(read);
+    const ComparisonResult result = compare_text(sharing_transformer(parallel));
+    std::set<TaskKind> found;
+    for (const Work& work : whole_run(costs, result.prepared.front()).graph.works) {
+      if (is_collective(work.kind) && work.transfers()) {
+        found.insert(work.kind);
+      }
+    }
+    return found;
+  };
+  using K = TaskKind;
+  CHECK(kinds("{zero: 1, gather: broadcasts}") == std::set<K>{K::all_reduce, K::broadcast});
+  CHECK(kinds("{zero: 1, gather: broadcasts, shard: 8}") == std::set<K>{K::all_reduce, K::broadcast});
+  CHECK(kinds("{zero: 1}") == std::set<K>{K::reduce_scatter, K::all_gather});
 }
 
 TEST_CASE("broadcasts come to the same with and without folding", "[study][zero][fold]") {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/passes/stream_times.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/planning/plan_scenario.hpp"
 #include "tests/study/studies.hpp"

@@ -14,8 +14,8 @@
 #include "sim/collective/rank_map.hpp"
 #include "sim/plan/stage_cost/communicators.hpp"
 #include "sim/plan/stage_cost/groups/dispatch_traffic.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/plan/stage_cost/sharing_groups.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {

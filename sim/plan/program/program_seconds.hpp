@@ -45,7 +45,7 @@ Seconds exchange_seconds(CollectiveKind kind, const TensorDimensions& dimensions
 Seconds reduction_seconds(double elements, const StepTimes& times);
 
 /// Seconds of a micro-batch, forward and backward, with its part of the reduction: all computations and collectives one
-/// after the other, by closed form, as the plan's costs charge them (sim/plan/stage_cost/tensor_parallel.hpp).
+/// after the other, by closed form, as the plan's costs charge them (sim/plan/stage_cost/passes/tensor_parallel.hpp).
 Seconds program_seconds(const Program& program, const SharedLetters& shared, const StepTimes& times);
 
 } // namespace stagecraft

@@ -6,8 +6,8 @@
 #include <map>
 #include <numeric>
 
-#include "sim/plan/stage_cost/host_launches.hpp"
-#include "sim/plan/stage_cost/kept_bytes.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/kept_bytes.hpp"
 
 namespace stagecraft {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/plan/stage_cost/stage_costs.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
 
 namespace stagecraft {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "sim/cost/memory.hpp"
-#include "sim/plan/stage_cost/host_launches.hpp"
-#include "sim/plan/stage_cost/kept_bytes.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/kept_bytes.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/workload/blocks.hpp"
 
 namespace stagecraft {

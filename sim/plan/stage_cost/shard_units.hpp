@@ -8,7 +8,7 @@
 
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
-#include "sim/plan/stage_cost/group_passes.hpp"
+#include "sim/plan/stage_cost/passes/group_passes.hpp"
 
 namespace stagecraft {
 

@@ -15,8 +15,8 @@
 #include "sim/plan/stage_cost/hand_over.hpp"
 #include "sim/plan/stage_cost/held_memory.hpp"
 #include "sim/plan/stage_cost/known_stages.hpp"
-#include "sim/plan/stage_cost/replica_times.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/replica_times.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/plan/stage_of_operators.hpp"
 
 namespace stagecraft {

@@ -9,7 +9,7 @@
 #include "sim/plan/fold.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
-#include "sim/plan/stage_cost/group_passes.hpp"
+#include "sim/plan/stage_cost/passes/group_passes.hpp"
 #include "sim/plan/stage_cost/shard_units.hpp"
 #include "sim/plan/stage_cost/whole_tensors.hpp"
 

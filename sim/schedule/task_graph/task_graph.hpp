@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/plan/stage_cost/group_passes.hpp"
 #include "sim/plan/stage_cost/loading.hpp"
+#include "sim/plan/stage_cost/passes/group_passes.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {

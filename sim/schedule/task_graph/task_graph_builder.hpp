@@ -195,7 +195,8 @@ private:
     bool alone = false;                                  // whether nothing else is under way meanwhile
     std::vector<StepsAlike> one_by_one = {StepsAlike{}}; // parts of the bytes, a collective each
   };
-  CollectiveKind collective_of(TaskKind kind) const;
+  static CollectiveKind collective_of(TaskKind kind);
+  TaskKind gathering_after_step() const;
   bool is_simulated(const std::vector<DeviceId>& devices) const;
   Reducers reducers_of(int stage, int rank, TaskKind kind) const;
   std::vector<Reducers> reducers_of_experts(int stage, int rank, TaskKind kind) const;

@@ -17,13 +17,14 @@ TaskId TaskGraphBuilder::add_join(TaskKind kind, int count) {
   return add({.kind = kind}, count);
 }
 
-// Gathers of parameters after the step may be broadcasts.
-CollectiveKind TaskGraphBuilder::collective_of(TaskKind kind) const {
+CollectiveKind TaskGraphBuilder::collective_of(TaskKind kind) {
   switch (kind) {
   case TaskKind::reduce_scatter:
     return CollectiveKind::reduce_scatter;
   case TaskKind::all_gather:
-    return after_step(request_.sharding);
+    return CollectiveKind::all_gather;
+  case TaskKind::broadcast:
+    return CollectiveKind::broadcast;
   case TaskKind::all_to_all:
     return CollectiveKind::all_to_all;
   default:
@@ -284,6 +285,10 @@ TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
   return all.end;
 }
 
+TaskKind TaskGraphBuilder::gathering_after_step() const {
+  return request_.sharding.broadcasts() ? TaskKind::broadcast : TaskKind::all_gather;
+}
+
 // Gathers what each replica's step made of its part of the parameters. The first forward of each replica in the next
 // iteration waits for it.
 void TaskGraphBuilder::gather_parameters(int stage, int rank) {
@@ -292,9 +297,9 @@ void TaskGraphBuilder::gather_parameters(int stage, int rank) {
     return;
   }
   const StageCost& cost = cost_.stages[stage];
-  Reducers reducers = reducers_of(stage, rank, TaskKind::all_gather);
+  Reducers reducers = reducers_of(stage, rank, gathering_after_step());
   reducers.one_by_one = collectives_after_step(cost, false);
-  std::vector<Reducers> of_experts = reducers_of_experts(stage, rank, TaskKind::all_gather);
+  std::vector<Reducers> of_experts = reducers_of_experts(stage, rank, gathering_after_step());
   for (Reducers& group : of_experts) {
     group.one_by_one = collectives_after_step(cost, true);
   }
@@ -331,7 +336,7 @@ void TaskGraphBuilder::gather_in_groups(int stage, int rank) {
         std::vector<TaskId> made;
         std::transform(members.begin(), members.end(), std::back_inserter(made),
                        [&](auto device) { return ready[device]; });
-        Reducers reducers = reducers_among(stage, group, TaskKind::all_gather);
+        Reducers reducers = reducers_among(stage, group, gathering_after_step());
         reducers.one_by_one = collectives_after_step(cost, whose == Whose::experts);
         const Reduction gathered = add_reduction(stage, reducers, bytes, made, 1);
         for (const std::size_t device : members) {

@@ -10,7 +10,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/estimate/shares.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {

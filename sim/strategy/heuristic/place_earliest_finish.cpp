@@ -10,7 +10,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/plan/estimate/shares.hpp"
 #include "sim/plan/stage_cost/groups/axis_groups.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
 #include "sim/strategy/heuristic/placements.hpp"

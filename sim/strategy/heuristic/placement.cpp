@@ -8,7 +8,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/shares.hpp"
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/passes/stream_times.hpp"
 
 namespace stagecraft {
 

@@ -11,8 +11,8 @@
 #include "sim/base/format/physical_ranges.hpp"
 #include "sim/collective/algorithm.hpp"
 #include "sim/plan/estimate/estimate.hpp"
-#include "sim/plan/stage_cost/pair_seconds.hpp"
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/passes/pair_seconds.hpp"
+#include "sim/plan/stage_cost/passes/stream_times.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/plan/stage_cost/group_passes.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/group_passes.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 
 namespace stagecraft {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/replica_times.hpp"
+#include "sim/plan/stage_cost/passes/replica_times.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "sim/plan/stage_cost/groups/expert_loads.hpp"
 #include "sim/plan/stage_cost/groups/token_loads.hpp"
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/passes/stream_times.hpp"
 
 namespace stagecraft {
 namespace {

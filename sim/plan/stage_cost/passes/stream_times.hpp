@@ -5,7 +5,7 @@
 #include <span>
 
 #include "sim/plan/problem.hpp"
-#include "sim/plan/stage_cost/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
 
 namespace stagecraft {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/pair_seconds.hpp"
+#include "sim/plan/stage_cost/passes/pair_seconds.hpp"
 
 #include <algorithm>
 #include <numeric>

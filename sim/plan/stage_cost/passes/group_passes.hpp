@@ -9,7 +9,7 @@
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
 #include "sim/plan/stage_cost/groups/axis_groups.hpp"
-#include "sim/plan/stage_cost/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
 
 namespace stagecraft {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/stream_times.hpp"
+#include "sim/plan/stage_cost/passes/stream_times.hpp"
 
 #include <algorithm>
 
 #include "sim/base/improves.hpp"
 #include "sim/cost/alike_times.hpp"
 #include "sim/cost/streams.hpp"
-#include "sim/plan/stage_cost/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
 
 namespace stagecraft {
 namespace {

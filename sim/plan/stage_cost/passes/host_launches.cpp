@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
 
 #include <algorithm>
 #include <functional>

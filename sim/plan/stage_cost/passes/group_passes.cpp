@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/group_passes.hpp"
+#include "sim/plan/stage_cost/passes/group_passes.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/program/program_seconds.hpp"
-#include "sim/plan/stage_cost/host_launches.hpp"
-#include "sim/plan/stage_cost/slowest_times.hpp"
-#include "sim/plan/stage_cost/stream_times.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/host_launches.hpp"
+#include "sim/plan/stage_cost/passes/slowest_times.hpp"
+#include "sim/plan/stage_cost/passes/stream_times.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {

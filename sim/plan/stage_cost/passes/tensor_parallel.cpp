@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/stage_cost/groups/expert_loads.hpp"
-#include "sim/plan/stage_cost/slowest_times.hpp"
+#include "sim/plan/stage_cost/passes/slowest_times.hpp"
 
 namespace stagecraft {
 namespace {

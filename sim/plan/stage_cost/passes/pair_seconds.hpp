@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/plan/stage_cost/group_passes.hpp"
+#include "sim/plan/stage_cost/passes/group_passes.hpp"
 
 namespace stagecraft {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/stage_cost/kept_bytes.hpp"
+#include "sim/plan/stage_cost/passes/kept_bytes.hpp"
 
 #include <algorithm>
 #include <set>

@@ -6,7 +6,7 @@
 
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
-#include "sim/plan/stage_cost/tensor_parallel.hpp"
+#include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
 
 namespace stagecraft {
 
