@@ -77,6 +77,26 @@ TEST_CASE("the host's step takes what crosses the link and its memory, or its co
   CHECK(seconds(", zero: 1", "optimizer: 1", "analytic", slow) - base == about(copied + own * 15 / 40e9 - on_device));
 }
 
+// Two devices share 64 cores and 380 GB/s. A core moves 18 GB/s: with one, two or ten threads each device has 18, 36 or
+// 180 of its 190 GB/s, with eleven and more all of them; 32 are its cores, whatever more it has threads.
+TEST_CASE("a host steps with the threads that each device's process has", "[study][offload]") {
+  const double own = parameters() / kDevices;
+  for (const std::string engine : {"analytic", "simgrid"}) {
+    const auto of = [&](const std::string& threads, const std::string& cores = "64") {
+      std::vector<Setting> settings = links();
+      settings.insert(settings.end(), {{"training.host_threads", threads}, {"platform.nodes.0.host.cores", cores}});
+      return seconds(", zero: 1", "optimizer: 1", engine, settings);
+    };
+    for (const int threads : {1, 2, 10}) {
+      CAPTURE(engine, threads);
+      CHECK(of(std::to_string(threads)) - of("0") == about(own * 28 / (threads * 18e9) - own * 28 / kHostMemory));
+    }
+    CHECK(of("11") == about(of("0")));
+    CHECK(of("64", "4") == about(of("2", "4"))); // no more than its cores
+    CHECK(of("3", "4") > of("0", "4"));
+  }
+}
+
 // With an uplink of 25 GB/s for two devices each copies at half the rate; the closed form has each alone.
 TEST_CASE("copies share the links between devices and hosts", "[study][offload]") {
   const double own = parameters() / kDevices;

@@ -159,6 +159,18 @@ std::vector<int> devices_by_node(const Problem& problem, const Plan& plan) {
   return count;
 }
 
+// The step of a device's process, by its cores and by what these move: an equal part of a host that so many share, or
+// what its threads can use of that.
+Seconds host_seconds(const HostStep& step, const Host& host, int sharers, int threads) {
+  constexpr BytesPerSecond kOfCore{18e9}; // docs/model.md, "What is left to hosts"
+  const double equal = static_cast<double>(host.cores) / sharers;
+  const double cores = threads == 0 ? equal : std::min(equal, static_cast<double>(threads));
+  const FlopsPerSecond speed = host.core_speed * cores;
+  const Seconds computing{std::isinf(speed.value) ? 0 : step.work / speed.value};
+  const Seconds moving = step.moved / (host.memory_bandwidth / static_cast<double>(sharers));
+  return std::max({computing, moving, threads == 0 ? Seconds{0} : step.moved / (kOfCore * cores)});
+}
+
 // What a device leaves to its host, which steps `steps` parameters as host_step() counts them, for `sharers` devices
 // alike.
 HostCost host_cost(const Problem& problem, DeviceId device, double steps, int sharers) {
@@ -166,16 +178,13 @@ HostCost host_cost(const Problem& problem, DeviceId device, double steps, int sh
   const int node = problem.platform.devices[device].node;
   const Host& host = problem.platform.nodes[node].host;
   const HostStep step = host_step(problem.training, steps);
-  const BytesPerSecond memory = host.memory_bandwidth / static_cast<double>(sharers);
-  const FlopsPerSecond cores = host.core_speed * (static_cast<double>(host.cores) / sharers);
-  const Seconds computing{std::isinf(cores.value) ? 0 : step.work / cores.value};
   return {.to_host = problem.router.to_host(device).value_or(nowhere),
           .from_host = problem.router.from_host(device).value_or(nowhere),
           .gradients = step.gradients,
           .weights = step.weights,
           .moved = step.moved,
-          .step = std::max(computing, step.moved / memory),
-          .memory = memory,
+          .step = host_seconds(step, host, sharers, problem.training.host_threads),
+          .memory = host.memory_bandwidth / static_cast<double>(sharers),
           .node = node};
 }
 

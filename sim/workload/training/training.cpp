@@ -427,6 +427,8 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   constexpr yaml::Range kSpread{0, 0.1, true, "0 to 0.1"};
   training.device_spread = map.number("device_spread", kSpread, 0);
   training.step_overhead = map.quantity<Seconds>("step_overhead", yaml::kDelay, Seconds{0});
+  constexpr int kMostThreads = 100'000;
+  training.host_threads = map.integer("host_threads", 0, kMostThreads, 0);
   training.attention = &map.choice("attention", kAttentions, training.attention->name);
   training.loss = &map.choice("loss", kLosses, training.loss->name);
   training.expert_biases = &map.choice("expert_biases", kExpertBiases, training.expert_biases->name);

@@ -272,6 +272,7 @@ struct Training {
   /// all: docs/model.md, "The slowest of many".
   double device_spread = 0;
   Seconds step_overhead; ///< of the first stage's optimiser step beside its kernels: loader, log, the host's waits
+  int host_threads = 0;  ///< with which the process of each device steps what is left to its host; 0: its part of cores
   const AttentionRow* attention = &kAttentions[0];        ///< which kernels compute attention
   const LossRow* loss = &kLosses[0];                      ///< how the loss over words is computed
   const ExpertBiasRow* expert_biases = &kExpertBiases[0]; ///< how biases of experts' products are added
