@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/cost/instructions.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
 
 namespace stagecraft {
@@ -39,25 +40,6 @@ double instructions(const KernelCall& call, KernelPass which) {
   }
 }
 
-// Instructions that a device issues a second, of all threads. Its rate of floating point counts two operations for a
-// multiply-add. Where integers have units of their own, as from Volta on, as many instructions again are issued beside
-// them: together as many as the rate says. Where they have not, as on Pascal, or where the floating point units are
-// twice as many, as on Ampere's boards for graphics and on Hopper, half as many.
-std::optional<double> issued(const DeviceType& type) {
-  constexpr double kOfPeak = 0.65;     // of what could be issued: loads are waited for
-  constexpr double kDoubled = 300e9;   // FLOP/s of a multiprocessor
-  constexpr double kTensorCores = 2.5; // times as fast in 16 bits
-  const auto rate = type.rate(KernelKind::elementwise, Precision::fp32);
-  const auto half = type.rate(KernelKind::matmul, Precision::fp16);
-  const auto single = type.rate(KernelKind::matmul, Precision::fp32);
-  if (!rate) {
-    return std::nullopt;
-  }
-  const bool integers = half && single && half->value > kTensorCores * single->value;
-  const bool doubled = type.processors > 0 && rate->value / type.processors > kDoubled;
-  return kOfPeak * rate->value * (integers && !doubled ? 1.0 : 0.5);
-}
-
 // In 16 bits and with channels last PyTorch takes cuDNN's kernels, so much faster than its own in the geometric mean of
 // its benchmark on an A100 (its pull request 91735).
 double faster_in_16_bits(KernelPass which) { return which == KernelPass::forward ? 1.23 : 1.30; }
@@ -72,7 +54,7 @@ bool is_depthwise(const Operator& what, const Pass& pass) {
 
 std::optional<Seconds> depthwise_time(const Operator& what, const Pass& pass, KernelPass which, const DeviceType& type,
                                       double samples, Precision precision, const Shard& shard) {
-  const std::optional<double> rate = is_depthwise(what, pass) ? issued(type) : std::nullopt;
+  const std::optional<double> rate = is_depthwise(what, pass) ? instructions_issued(type) : std::nullopt;
   if (!rate) {
     return std::nullopt;
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/cost/depthwise.hpp"
+#include "sim/cost/instructions.hpp"
 #include "sim/cost/passes.hpp"
 
 namespace stagecraft {
@@ -38,7 +39,8 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
   }
   const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes};
   return pass.kernels * type.launch_overhead +
-         std::max(samples * pass.slower * pass.flops / *rate, traffic / type.memory_bandwidth) +
+         std::max({samples * pass.slower * pass.flops / *rate, traffic / type.memory_bandwidth,
+                   instruction_time(samples * pass.instructions, type)}) +
          cast_time(pass, type, samples) + unpacked_bytes(pass, samples, precision) / type.memory_bandwidth;
 }
 
@@ -70,7 +72,8 @@ Pass pass_of_shard(const Pass& pass, const Shard& shard) {
           .cast_bytes = cast_bytes_of_shard(pass, shard),
           .unpacked_elements = pass.unpacked_elements * shard.activations,
           .lengths = pass.lengths,
-          .slower = pass.slower};
+          .slower = pass.slower,
+          .instructions = pass.instructions * shard.activations};
 }
 
 std::optional<Seconds> time_from_shapes(const Operator& what, const Pass& pass, KernelPass which,
@@ -88,7 +91,7 @@ bool same_pass(const Pass& a, const Pass& b) {
          a.kernels == b.kernels && a.casts == b.casts && a.cast_bytes == b.cast_bytes &&
          a.transposed_bytes == b.transposed_bytes && a.cast_of == b.cast_of &&
          a.unpacked_elements == b.unpacked_elements && a.lengths == b.lengths && a.slower == b.slower &&
-         a.calls == b.calls;
+         a.instructions == b.instructions && a.calls == b.calls;
 }
 
 } // namespace

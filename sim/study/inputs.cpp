@@ -165,6 +165,8 @@ ModelGraph with_profile_samples(ModelGraph model, double samples) {
     for (Pass* pass : {&op.forward, &op.backward_input, &op.backward_weight}) {
       pass->flops = pass->flops / samples;
       pass->moved_elements /= samples;
+      pass->instructions /= samples;
+      pass->instructions_channels_first /= samples;
     }
   }
   return model;

@@ -16,7 +16,15 @@ bool is_grouped(const Operator& op) {
 } // namespace
 
 ModelGraph with_image_layout(ModelGraph model, const ImageLayoutRow& row, Precision precision) {
-  if (!row.transposes || precision == Precision::fp32) { // kernels without tensor cores read channels first
+  if (!row.transposes) {
+    return model;
+  }
+  for (Operator& op : model.operators) {
+    for (Pass* pass : {&op.forward, &op.backward_input}) {
+      pass->instructions = pass->instructions_channels_first;
+    }
+  }
+  if (precision == Precision::fp32) { // kernels without tensor cores read channels first
     return model;
   }
   for (Operator& op : model.operators) {

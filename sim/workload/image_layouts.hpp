@@ -1,4 +1,5 @@
-// How images lie in memory, which decides whether convolutions transpose them (docs/model.md, "Channels first").
+// How images lie in memory, which decides whether convolutions transpose them and which kernels look over windows
+// (docs/model.md, "Channels first").
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,7 +21,8 @@ inline constexpr std::array kImageLayouts = {
 };
 
 /// The model whose convolutions transpose what they read and write where the layout and the precision ask for it, each
-/// with a kernel that reads and writes it once. Grouped convolutions have kernels for either layout.
+/// with a kernel that reads and writes it once, and whose kernels over windows are those for this layout. Grouped
+/// convolutions have kernels for either layout.
 ModelGraph with_image_layout(ModelGraph model, const ImageLayoutRow& row, Precision precision);
 
 } // namespace stagecraft

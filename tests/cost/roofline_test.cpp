@@ -48,6 +48,29 @@ TEST_CASE("packed sequences are taken apart for each length among them", "[cost]
   CHECK(seconds(pass, KernelKind::recurrent, 2, Precision::fp32) == near(4.5 + 8));
 }
 
+// A GPU of 50 FLOP/s without tensor cores issues 0.65 x 50 / 2 = 16.25 instructions a second: 65 take 4 s, where what
+// is moved takes 5 x 4 / 10 = 2. Of a shard with half of it all takes half as long.
+TEST_CASE("a GPU's kernel may be bound by its instructions", "[cost][roofline]") {
+  Pass pass{Flops{0}, 5, 0, 1};
+  pass.instructions = 65;
+  DeviceType type = test::round_device();
+  const auto time = [&](const Pass& one, double samples) {
+    return roofline_time(one, KernelKind::pooling, type, samples, Precision::fp32)->value;
+  };
+  for (const char* other : {"", "google"}) { // other kernels than PyTorch's for GPUs
+    type.vendor = other;
+    CHECK(time(pass, 1) == near(0.5 + 2));
+  }
+  for (const char* gpu : {"nvidia", "amd"}) {
+    type.vendor = gpu;
+    CHECK(time(pass, 1) == near(0.5 + 4));
+    CHECK(time(pass, 3) == near(0.5 + 12));
+    CHECK(time(pass_of_shard(pass, {.degree = 2, .activations = 0.5}), 1) == near(0.5 + 2));
+  }
+  pass.instructions = 32; // less than the traffic takes
+  CHECK(time(pass, 1) == near(0.5 + 2));
+}
+
 TEST_CASE("other kernels have rates of their own", "[cost][roofline]") {
   const Pass pass{Flops{300}, 0, 0, 1};
   CHECK(seconds(pass, KernelKind::convolution, 1, Precision::fp32) == near(0.5 + 3));

@@ -7,6 +7,7 @@
 #include "sim/cost/kernel_power.hpp"
 #include "sim/cost/streams.hpp"
 #include "tests/catch.hpp"
+#include "tests/cost/devices.hpp"
 
 namespace stagecraft {
 namespace {
@@ -92,6 +93,16 @@ TEST_CASE("a kernel's shares are its demand over what the device can do", "[cost
   CHECK(kernel.bandwidth == near(0.125));
   const StreamKernel unknown = kernel_of({.kernels = 1}, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
   CHECK(unknown.compute == 1); // assumed to fill the device
+}
+
+// 0.65 x 100 / 2 = 32.5 instructions a second: 48.75 for each of two samples take 3 of 4 s of work.
+TEST_CASE("instructions fill a GPU as floating point does", "[cost][streams]") {
+  DeviceType type = test::round_device();
+  type.vendor = "nvidia";
+  type.rates[static_cast<std::size_t>(KernelKind::elementwise)].fill(FlopsPerSecond{100});
+  Pass pass{.flops = Flops{1}, .moved_elements = 2, .kernels = 1};
+  pass.instructions = 48.75;
+  CHECK(kernel_of(pass, KernelKind::pooling, type, 2, Precision::fp32, Seconds{4.5}).compute == near(0.75));
 }
 
 // As above, 200 FLOP and 20 B in 4.5 s: of 4 s of work a part of 0.5 + 0.7 * 0.125 draws full power.

@@ -81,8 +81,8 @@ TEST_CASE("reports/ju-2024 says what its study gives with a flush", "[reports]")
   }
   CHECK(faster == 1);
   test::check_says("ju-2024", "except `uniform` with ResNet-50 on 4 devices in two servers");
-  CHECK(better_balanced == 5 + 1);
-  test::check_says("ju-2024", "is better balanced in five of the sixteen cases, `capability` in one");
+  CHECK(better_balanced == 5);
+  test::check_says("ju-2024", "is better balanced in five of the sixteen cases, `capability` in none");
   int as_fast = 0;
   for (const JudgedPlan& plan : judgement.plans) {
     const double speedup = plan_of(judgement, "antichain", plan.model, plan.platform).speedup;
@@ -98,8 +98,8 @@ TEST_CASE("reports/ju-2024 says what its study gives with a flush", "[reports]")
       pipedream_wins += plan_of(judgement, "pipedream", model, platform).speedup > antichain * (1 + 1e-9) ? 1 : 0;
     }
   }
-  CHECK(pipedream_wins == 6);
-  test::check_says("ju-2024", "in six of eight cases");
+  CHECK(pipedream_wins == 7);
+  test::check_says("ju-2024", "in seven of eight cases");
 }
 
 TEST_CASE("reports/ju-2024 says what its study gives without a flush", "[reports]") {

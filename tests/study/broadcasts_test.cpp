@@ -1,5 +1,7 @@
 // Replicas that share the optimiser's states by whole tensors, and broadcast what they have stepped.
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "sim/study/compare/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
 

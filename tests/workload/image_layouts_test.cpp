@@ -41,5 +41,20 @@ TEST_CASE("nothing is transposed with channels last, and in fp32", "[workload][i
   CHECK(with_image_layout(as_is, kFirst, Precision::fp16).operators[1].forward.cast_bytes == near(2 * 2 * 64 * 12));
 }
 
+TEST_CASE("kernels over windows are those of the layout, in every precision", "[workload][images]") {
+  const ModelGraph as_is = test::workload("name: images\ninput: {shape: [3, 8, 8]}\nlayers:\n"
+                                          "  - {name: pool, kind: max_pool, kernel: 3, stride: 2}\n"
+                                          "  - {name: again, kind: max_pool, kernel: 3, stride: 2}\n");
+  const Operator& last = as_is.operators[1];
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    const Operator first = with_image_layout(as_is, kFirst, precision).operators[1];
+    CHECK(first.forward.instructions == last.forward.instructions_channels_first);
+    CHECK(first.backward_input.instructions == last.backward_input.instructions_channels_first);
+    CHECK(first.forward.instructions != last.forward.instructions);
+    CHECK(with_image_layout(as_is, kImageLayouts[0], precision).operators[1].forward.instructions ==
+          last.forward.instructions);
+  }
+}
+
 } // namespace
 } // namespace stagecraft

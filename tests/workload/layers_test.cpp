@@ -40,6 +40,21 @@ TEST_CASE("windows: dilation, rectangles, and rounding up", "[workload]") {
   CHECK(layer("[1, 5, 5]", "kind: avg_pool, kernel: 2, padding: 1, ceil: true").output_elements == 9);
 }
 
+// 64 values of which 9 windows of 3 x 3 read some: forward 9 outputs find their place and look at 9 values each,
+// backward 64 inputs find the windows that have them, 81 in all.
+TEST_CASE("kernels over windows are counted instruction by instruction", "[workload]") {
+  const Operator maximum = layer("[1, 8, 8]", "kind: max_pool, kernel: 3, stride: 2");
+  CHECK(maximum.forward.instructions == 9 * 20 + 81 * 12);
+  CHECK(maximum.backward_input.instructions == 64 * 10 + 81 * 10);
+  CHECK(maximum.forward.instructions_channels_first == 9 * 120 + 81 * 9);
+  CHECK(maximum.backward_input.instructions_channels_first == 64 * 150 + 81 * 10);
+  const Operator mean = layer("[1, 8, 8]", "kind: avg_pool, kernel: 3, stride: 2");
+  CHECK(mean.forward.instructions == 9 * 120 + 81 * 6);
+  CHECK(mean.backward_input.instructions == 64 * 220 + 81 * 35);
+  CHECK(mean.backward_input.instructions_channels_first == mean.backward_input.instructions);
+  CHECK(layer("[1, 8, 8]", "kind: global_avg_pool").forward.instructions == 0); // a sum by a kernel of its own
+}
+
 TEST_CASE("a transposed convolution multiplies each element read with the windows that it writes", "[workload]") {
   // 4 channels of 8 x 8 into 6, window 3, stride 2, padding 1: (8 - 1) * 2 + 3 - 2 = 15. F = 2 * 256 * 6 * 9 = 27648;
   // P = 4 * 6 * 9 + 6 = 222; y = 6 * 15 * 15 = 1350.

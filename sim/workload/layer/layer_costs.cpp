@@ -178,18 +178,53 @@ LayerCost channel_dropout_cost(const Layer& layer) {
   return cost;
 }
 
+// Instructions of PyTorch's kernels over windows (aten/src/ATen/native/cuda: DilatedMaxPool2d.cu, AveragePool2d.cu):
+// those that find the place of an element, by divisions of integers, and those for each of its windows. Forward an
+// element is one of the output; backward, of the input, which each window that has it gives a part of its gradient.
+struct WindowInstructions {
+  double place, tap, place_backward, tap_backward;
+};
+
+// Of forward and of backward.
+std::array<double, 2> instructions_of(const Layer& layer, const WindowInstructions& each) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  const double taps = window_of(layer) * y;
+  return {each.place * y + each.tap * taps, each.place_backward * x + each.tap_backward * taps};
+}
+
+void count_instructions(LayerCost& cost, const Layer& layer, const WindowInstructions& channels_last,
+                        const WindowInstructions& channels_first) {
+  const auto last = instructions_of(layer, channels_last), first = instructions_of(layer, channels_first);
+  cost.forward.instructions = last[0];
+  cost.backward_input.instructions = last[1];
+  cost.forward.instructions_channels_first = first[0];
+  cost.backward_input.instructions_channels_first = first[1];
+}
+
+// With channels last a thread finds a place once for many channels.
 LayerCost max_pool_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
-  return {.forward = make_pass((window_of(layer) - 1) * y, x + 2 * y),
-          .backward_input = make_pass(y, x + 2 * y),
-          .kept = {.extra = y}};
+  LayerCost cost{.forward = make_pass((window_of(layer) - 1) * y, x + 2 * y),
+                 .backward_input = make_pass(y, x + 2 * y),
+                 .kept = {.extra = y}};
+  count_instructions(cost, layer, {.place = 20, .tap = 12, .place_backward = 10, .tap_backward = 10},
+                     {.place = 120, .tap = 9, .place_backward = 150, .tap_backward = 10});
+  return cost;
 }
 
 LayerCost average_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
   return {.forward = make_pass(window_of(layer) * y, x + y), .backward_input = make_pass(window_of(layer) * y, x + y)};
+}
+
+LayerCost average_pool_cost(const Layer& layer) {
+  LayerCost cost = average_cost(layer);
+  constexpr WindowInstructions kEach{.place = 120, .tap = 6, .place_backward = 220, .tap_backward = 35};
+  count_instructions(cost, layer, kEach, kEach);
+  return cost;
 }
 
 // Backward adds up the gradients of the copies of an element.

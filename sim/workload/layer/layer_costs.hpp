@@ -24,6 +24,7 @@ LayerCost dropout_cost(const Layer&);
 LayerCost channel_dropout_cost(const Layer&); ///< drops whole channels
 LayerCost max_pool_cost(const Layer&);
 LayerCost average_cost(const Layer&);
+LayerCost average_pool_cost(const Layer&);
 LayerCost upsample_cost(const Layer&); ///< each pixel several times
 LayerCost add_cost(const Layer&);
 LayerCost product_cost(const Layer&); ///< element-wise product

@@ -320,7 +320,7 @@ constexpr std::array kKinds = {
     LayerKind{"max_pool", "maximum over windows: kernel, stride, padding, ceil", K::pooling, 1, 1, read_pool,
               pool_shape, max_pool_cost},
     LayerKind{"avg_pool", "mean over windows: kernel, stride, padding, ceil", K::pooling, 1, 1, read_pool, pool_shape,
-              average_cost},
+              average_pool_cost},
     LayerKind{"adaptive_avg_pool", "mean over windows that make the output's size: output", K::pooling, 1, 1,
               read_adaptive_pool, adaptive_pool_shape, average_cost},
     LayerKind{"global_avg_pool", "mean over the whole image", K::pooling, 1, 1, read_nothing, global_pool_shape,
