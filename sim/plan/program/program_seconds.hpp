@@ -25,9 +25,6 @@ struct StepTimes {
 /// The collective that a step is.
 CollectiveKind collective_of(StepKind step);
 
-/// Elements of a whole tensor.
-double elements_of(const TensorDimensions& dimensions);
-
 /// A rank's part of an operator that shares the letter with the others: of its activations the part that it reads and
 /// writes.
 Shard shard_of_operator(const Signature& signature, int letter, int degree);

@@ -4,6 +4,7 @@
 #include "sim/workload/layer/layer_costs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <numeric>
 
