@@ -45,7 +45,7 @@ struct Pass {
   /// Elements that are moved to take apart packed sequences, per sample and length that sequences of the batch have;
   /// and how many lengths there may be, about as likely each.
   double unpacked_elements = 0, lengths = 0;
-  double slower = 1;       ///< how many times as long each FLOP takes as its kind's rate says
+  double slower = 1; ///< how many times as long each FLOP takes as its kind's rate says
   /// Per sample, of all threads of a GPU, with channels of images last; 0: fewer than memory traffic takes time for.
   double instructions = 0;
   double instructions_channels_first = 0; ///< the same with channels first
