@@ -12,6 +12,9 @@ bool same_passes(const Operator& a, const Operator& b);
 /// What is moved to take apart the packed sequences of so many samples, besides all else.
 Bytes unpacked_bytes(const Pass& pass, double samples, Precision precision);
 
+/// What a pass computes takes at such a rate, by its operations or by the instructions of its kernels.
+Seconds computing_time(const Pass& pass, FlopsPerSecond rate, const DeviceType& type, double samples);
+
 /// The time of a pass on one device of a group, from its shapes and no fit: depthwise_time(), else roofline_time().
 std::optional<Seconds> time_from_shapes(const Operator& what, const Pass& pass, KernelPass which,
                                         const DeviceType& type, double samples, Precision precision,

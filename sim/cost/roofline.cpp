@@ -28,6 +28,10 @@ Bytes unpacked_bytes(const Pass& pass, double samples, Precision precision) {
   return Bytes{samples * pass.unpacked_elements * lengths_among(pass.lengths, samples) * row_of(precision).bytes};
 }
 
+Seconds computing_time(const Pass& pass, FlopsPerSecond rate, const DeviceType& type, double samples) {
+  return std::max(samples * pass.slower * pass.flops / rate, instruction_time(samples * pass.instructions, type));
+}
+
 std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const DeviceType& type, double samples,
                                      Precision precision, std::optional<Precision> products) {
   if (pass.kernels == 0) {
@@ -39,8 +43,7 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
   }
   const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes};
   return pass.kernels * type.launch_overhead +
-         std::max({samples * pass.slower * pass.flops / *rate, traffic / type.memory_bandwidth,
-                   instruction_time(samples * pass.instructions, type)}) +
+         std::max(computing_time(pass, *rate, type, samples), traffic / type.memory_bandwidth) +
          cast_time(pass, type, samples) + unpacked_bytes(pass, samples, precision) / type.memory_bandwidth;
 }
 

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/cost/instructions.hpp"
 #include "sim/cost/passes.hpp"
 
 namespace stagecraft {
@@ -238,9 +237,7 @@ StreamKernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type
   const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes +
                       samples * pass.cast_bytes + unpacked_bytes(pass, samples, precision).value};
   if (kernel.work > 0 && rate && (pass.flops.value > 0 || traffic.value > 0)) {
-    const Seconds computing =
-        std::max(samples * pass.slower * pass.flops / *rate, instruction_time(samples * pass.instructions, type));
-    kernel.compute = std::min(1.0, computing.value / kernel.work);
+    kernel.compute = std::min(1.0, computing_time(pass, *rate, type, samples).value / kernel.work);
     kernel.bandwidth = std::min(1.0, (traffic / type.memory_bandwidth).value / kernel.work);
   }
   return kernel;

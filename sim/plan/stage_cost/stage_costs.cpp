@@ -159,16 +159,15 @@ std::vector<int> devices_by_node(const Problem& problem, const Plan& plan) {
   return count;
 }
 
-// The step of a device's process, by its cores and by what these move: an equal part of a host that so many share, or
-// what its threads can use of that.
-Seconds host_seconds(const HostStep& step, const Host& host, int sharers, int threads) {
+// A step by the cores of a device's process, an equal part of a host that so many share, or what its threads can use of
+// that: what they compute, and what threads can move.
+Seconds seconds_of_cores(const HostStep& step, const Host& host, int sharers, int threads) {
   constexpr BytesPerSecond kOfCore{18e9}; // docs/model.md, "What is left to hosts"
   const double equal = static_cast<double>(host.cores) / sharers;
   const double cores = threads == 0 ? equal : std::min(equal, static_cast<double>(threads));
   const FlopsPerSecond speed = host.core_speed * cores;
   const Seconds computing{std::isinf(speed.value) ? 0 : step.work / speed.value};
-  const Seconds moving = step.moved / (host.memory_bandwidth / static_cast<double>(sharers));
-  return std::max({computing, moving, threads == 0 ? Seconds{0} : step.moved / (kOfCore * cores)});
+  return threads == 0 ? computing : std::max(computing, step.moved / (kOfCore * cores));
 }
 
 // What a device leaves to its host, which steps `steps` parameters as host_step() counts them, for `sharers` devices
@@ -178,13 +177,15 @@ HostCost host_cost(const Problem& problem, DeviceId device, double steps, int sh
   const int node = problem.platform.devices[device].node;
   const Host& host = problem.platform.nodes[node].host;
   const HostStep step = host_step(problem.training, steps);
+  const BytesPerSecond memory = host.memory_bandwidth / static_cast<double>(sharers);
+  const Seconds by_cores = seconds_of_cores(step, host, sharers, problem.training.host_threads);
   return {.to_host = problem.router.to_host(device).value_or(nowhere),
           .from_host = problem.router.from_host(device).value_or(nowhere),
           .gradients = step.gradients,
           .weights = step.weights,
           .moved = step.moved,
-          .step = host_seconds(step, host, sharers, problem.training.host_threads),
-          .memory = host.memory_bandwidth / static_cast<double>(sharers),
+          .step = std::max(by_cores, step.moved / memory),
+          .memory = memory,
           .node = node};
 }
 
