@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "sim/analysis/judge.hpp"
-#include "sim/study/read_schedules.hpp"
+#include "sim/study/keys/read_schedules.hpp"
 
 namespace stagecraft {
 namespace {

@@ -10,6 +10,7 @@
 #include "sim/app/common/advice.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
+#include "sim/app/common/unknown_words.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/interrupt.hpp"

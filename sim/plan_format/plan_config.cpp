@@ -7,7 +7,7 @@
 #include "sim/base/utf8.hpp"
 #include "sim/plan_format/uniform_plan.hpp"
 #include "sim/workload/blocks.hpp"
-#include "sim/workload/config/plan_in_config.hpp"
+#include "sim/workload/config/common/plan_in_config.hpp"
 
 namespace stagecraft {
 namespace {

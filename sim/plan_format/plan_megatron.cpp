@@ -11,8 +11,8 @@
 #include "sim/plan_format/plan_names.hpp"
 #include "sim/plan_format/uniform_plan.hpp"
 #include "sim/workload/blocks.hpp"
-#include "sim/workload/config/megatron_layers.hpp"
-#include "sim/workload/config/megatron_training.hpp"
+#include "sim/workload/config/megatron/megatron_layers.hpp"
+#include "sim/workload/config/megatron/megatron_training.hpp"
 #include "sim/workload/training/pipeline_layout.hpp"
 #include "sim/workload/training/training.hpp"
 

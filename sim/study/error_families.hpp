@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/base/format/yaml.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 
 namespace stagecraft {
 

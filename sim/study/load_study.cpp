@@ -1,260 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <iterator>
-#include <set>
 
 #include "sim/base/large_count.hpp"
-#include "sim/base/utf8.hpp"
 #include "sim/cost/gradient_sums.hpp"
 #include "sim/cost/kernel_speed.hpp"
-#include "sim/plan_format/plan_formats.hpp"
-#include "sim/strategy/heuristic/placements.hpp"
-#include "sim/study/given_prices.hpp"
-#include "sim/study/input_files.hpp"
-#include "sim/study/read_schedules.hpp"
-#include "sim/study/study.hpp"
-#include "sim/study/take_config.hpp"
-#include "sim/study/trained_model.hpp"
-#include "sim/study/unique_name.hpp"
-#include "sim/workload/blocks.hpp"
-#include "sim/workload/layer/layers.hpp"
+#include "sim/study/keys/given_prices.hpp"
+#include "sim/study/keys/input_files.hpp"
+#include "sim/study/keys/take_config.hpp"
+#include "sim/study/keys/trained_model.hpp"
+#include "sim/study/read_compare.hpp"
 #include "sim/workload/model_flops.hpp"
-#include "sim/workload/training/captured_modules.hpp"
-#include "sim/workload/training/fp8_products.hpp"
-#include "sim/workload/training/latent_product.hpp"
-#include "sim/workload/training/recompute_modules.hpp"
 
 namespace stagecraft {
 namespace {
-
-// What `all` stands for: every row but the references, which try all others. Where degrees are given, those that split
-// by them; where these are uneven, those that take them.
-bool is_in_all(const StrategyRow& row, const Training& training) {
-  if (!training.parallel) {
-    return !row.reference && !row.takes_degrees;
-  }
-  return training.parallel->is_uneven() ? row.takes_degrees : row.keeps_degrees();
-}
-
-template <class Row>
-std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::string_view what,
-                                  std::span<const Row> table, const std::function<bool(const Row&)>& is_in_all) {
-  std::vector<const Row*> rows;
-  const std::vector<const yaml::Node*> listed = map.list(key);
-  if (map.has(key) && listed.empty()) {
-    throw InputError(map.where(key),
-                     "'" + std::string(key) +
-                         "' is an empty list, which is allowed beside plans alone; else allowed: all, or some of " +
-                         join(names_of(table)));
-  }
-  for (const yaml::Node* item : listed) {
-    const std::string& name = yaml::scalar(*item, key);
-    if (name == "all" && listed.size() == 1) {
-      break;
-    }
-    const Row* row = &find_by_name(table, name, what, item->where);
-    if (std::find(rows.begin(), rows.end(), row) != rows.end()) {
-      throw InputError(item->where, "'" + std::string(key) + "' lists '" + name + "' twice; allowed: once");
-    }
-    rows.push_back(row);
-  }
-  if (rows.empty()) {
-    for (const Row& row : table) {
-      if (is_in_all(row)) {
-        rows.push_back(&row);
-      }
-    }
-  }
-  return rows;
-}
-
-// A plan's file: in the study's folder, or at the path as given.
-std::filesystem::path find_plan(const Folders& folders, const std::string& name, const Where& where) {
-  std::error_code failure;
-  for (const std::filesystem::path& candidate : places_of(folders, name)) {
-    if (std::filesystem::is_regular_file(candidate, failure)) {
-      return candidate.lexically_normal();
-    }
-  }
-  throw InputError(where, "no such plan file '" + excerpt(name, 200) + "'; it is looked for in the study's folder");
-}
-
-void note(const Folders& folders, const std::filesystem::path& read) {
-  if (folders.files != nullptr) {
-    folders.files->bytes(read);
-  }
-}
-
-// Each plan is a file, or {file, format} where the file's content does not tell its form.
-void read_plans(yaml::Map& compare, const Folders& folders, Study& study) {
-  for (const yaml::Node* item : compare.list("plans")) {
-    if (item->kind != yaml::Node::Kind::map) {
-      const std::filesystem::path path = find_plan(folders, yaml::scalar(*item, "plans"), item->where);
-      note(folders, path);
-      add_plan(study, path, "");
-      continue;
-    }
-    yaml::Map map(*item, "plan");
-    const std::filesystem::path path = find_plan(folders, map.text("file"), map.where("file"));
-    const std::string_view format = map.choice("format", plan_formats()).name;
-    map.finish();
-    note(folders, path);
-    add_plan(study, path, format);
-  }
-}
-
-void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
-  const yaml::Node empty{.kind = yaml::Node::Kind::map, .where = map.where()};
-  const yaml::Node* node = map.find("compare");
-  yaml::Map compare(node != nullptr ? *node : empty, "compare");
-  const bool plans_alone =
-      compare.has("strategies") && compare.list("strategies").empty() && !compare.list("plans").empty();
-  if (!plans_alone) {
-    study.strategies = read_rows<StrategyRow>(compare, "strategies", "strategy", strategies(),
-                                              [&](const StrategyRow& row) { return is_in_all(row, study.training); });
-  }
-  study.schedules = read_schedules(compare, "schedules", folders);
-  if (study.training.delayed_weights &&
-      std::none_of(study.schedules.begin(), study.schedules.end(), std::mem_fn(&StudySchedule::pairs_by_layers))) {
-    study.training.unheeded.emplace_back("training.delayed_weights (of the schedules here none has pairs of forward "
-                                         "and backward by layers, as combined-1f1b has)");
-  }
-  read_plans(compare, folders, study);
-  study.rank = compare.choice("rank", kRankings, "exact").rank;
-  compare.finish();
-}
-
-// Speeds by device type, 1 where none is given.
-std::vector<double> read_beliefs(yaml::Map& map, const Platform& platform) {
-  std::vector<double> speeds(platform.devices.size(), 1.0);
-  const yaml::Node* node = map.find("believed");
-  if (node == nullptr) {
-    return speeds;
-  }
-  yaml::Map believed(*node, "believed");
-  yaml::Map of_types(believed.node("device_speed"), "device_speed");
-  for (const DeviceType& type : platform.types) {
-    const double speed = of_types.number(type.name, kSpeed, 1);
-    for (std::size_t d = 0; d < speeds.size(); ++d) {
-      speeds[d] = platform.devices[d].type == &type - platform.types.data() ? speed : speeds[d];
-    }
-  }
-  of_types.finish();
-  believed.finish();
-  return speeds;
-}
-
-AdaptEvent read_event(const yaml::Node& node, int iterations, const Platform& platform) {
-  yaml::Map map(node, "event");
-  AdaptEvent event;
-  event.iteration = map.integer("iteration", 0, iterations - 1);
-  const Device& device = map.choice("device", platform.devices);
-  event.device = static_cast<DeviceId>(&device - platform.devices.data());
-  event.leaves = map.boolean("leaves", false);
-  if (event.leaves == map.has("speed")) {
-    throw InputError(node.where, "an event is one change; allowed: 'speed', or 'leaves: true'");
-  }
-  event.speed = map.number("speed", kSpeed, 1);
-  map.finish();
-  return event;
-}
-
-std::optional<AdaptOptions> read_adapt(yaml::Map& map, const Platform& platform) {
-  const yaml::Node* node = map.find("adapt");
-  if (node == nullptr) {
-    return std::nullopt;
-  }
-  yaml::Map adapt(*node, "adapt");
-  AdaptOptions options;
-  constexpr int kMostIterations = 1'000'000;
-  options.iterations = adapt.integer("iterations", 1, kMostIterations, options.iterations);
-  options.round_iterations = adapt.integer("round_iterations", 1, kMostIterations, options.round_iterations);
-  options.schedule = &adapt.choice("schedule", schedules(), "1f1b");
-  options.jitter = adapt.number("jitter", {0, 0.5, true, "0 to 0.5"}, 0);
-  for (const yaml::Node* event : adapt.list("events")) {
-    options.events.push_back(read_event(*event, options.iterations, platform));
-  }
-  std::stable_sort(options.events.begin(), options.events.end(),
-                   [](const AdaptEvent& a, const AdaptEvent& b) { return a.iteration < b.iteration; });
-  adapt.finish();
-  return options;
-}
-
-BalanceOptions read_balance(yaml::Map& map) {
-  BalanceOptions options;
-  const yaml::Node* node = map.find("dynamic");
-  if (node == nullptr) {
-    return options;
-  }
-  yaml::Map dynamic(*node, "dynamic");
-  options.placement = dynamic.choice("placement", kPlacements, row_of(options.placement).name).rule;
-  options.update = dynamic.choice("update", kWeightUpdates, "mean").update;
-  options.balanced = dynamic.number("balanced", yaml::kFraction, options.balanced);
-  options.changed = dynamic.number("changed", yaml::kFraction, options.changed);
-  constexpr int kMostRounds = 1000;
-  options.rounds = dynamic.integer("rounds", 1, kMostRounds, options.rounds);
-  dynamic.finish();
-  return options;
-}
-
-// The model must have the operators and kinds that a choice names.
-void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
-  for (const std::string& name : choice.operators) {
-    find_by_name(model.operators, name, "operator", choice.where);
-  }
-  for (const KernelKind kind : choice.kinds) {
-    if (std::none_of(model.operators.begin(), model.operators.end(),
-                     [&](const Operator& op) { return op.kind == kind; })) {
-      throw InputError(choice.where, "no operator of '" + model.name + "' is of kind '" +
-                                         std::string(row_of(kind).name) + "'; `stagecraft show` lists their kinds");
-    }
-  }
-}
-
-// A model that has none of the modules of a choice cannot follow it; where it has some, `unheeded` says of the others
-// that it has none, as Megatron-LM passes over them.
-void find_modules(RecomputeChoice& choice, const ModelGraph& model, std::vector<std::string>& unheeded) {
-  const std::vector<std::string> missing = name_operators(choice, model);
-  if (!missing.empty() && choice.of_modules.empty()) {
-    std::string known;
-    for (const ModuleRow& row : kRecomputeModules) {
-      known += row.operators(model).empty() ? "" : (known.empty() ? "" : ", ") + std::string(row.name);
-    }
-    throw InputError(choice.where,
-                     "no operator of '" + model.name + "' belongs to module '" + missing.front() + "'; " +
-                         (known.empty() ? "it has no modules by these names; allowed: {operators: [NAME, …]}"
-                                        : "modules that it has: " + known));
-  }
-  for (const std::string& module : missing) {
-    unheeded.push_back("recompute of module " + module + " (the model has none)");
-  }
-}
-
-// Layers that the study gives to stages are those of the model.
-void check_layers(const Training& training, const ModelGraph& model) {
-  if (!training.parallel || !training.parallel->layers || training.parallel->layers->by_time()) {
-    return;
-  }
-  const PipelineLayout& layout = *training.parallel->layers;
-  if (std::string defect = layers_defect(layout, model); !defect.empty()) {
-    const auto layers = static_cast<int>(layer_row_of(model).layers.size()) - layout.count('m');
-    constexpr int kNear = 64; // layers
-    if (layers > 0 && std::abs(layers - layout.count('t')) <= kNear) {
-      defect += "; nearest: " + to_text(with_layers(layout, layers));
-    }
-    throw InputError(layout.where, defect);
-  }
-  const std::vector<std::vector<OperatorId>> stages = stages_of(layout, model);
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    if (stages[s].empty()) {
-      throw InputError(layout.where, "stage " + std::to_string(s) + " of 'layers' is " + layout.stages[s] + ", and '" +
-                                         model.name + "' has nothing " + (s == 0 ? "before" : "behind") +
-                                         " its numbered blocks; allowed: at least one t in that stage");
-    }
-  }
-}
 
 // What the framework holds of each device's memory, and what its allocator wastes, is not there for tensors.
 void reserve_memory(const MemoryReserve& reserve, const Where& where, Platform& platform) {
@@ -267,84 +27,6 @@ void reserve_memory(const MemoryReserve& reserve, const Where& where, Platform& 
     }
     type.memory = room;
   }
-}
-
-// A model must have products that can be computed in 8 bits, and no times that were measured otherwise.
-void check_fp8(const ModelGraph& model, const Where& where) {
-  if (!model.profiles.empty() || !model.configurations.empty()) {
-    throw InputError(where, "the times of '" + model.name + "' were measured without 'fp8'; allowed: none");
-  }
-  if (std::none_of(model.operators.begin(), model.operators.end(), has_fp8_products)) {
-    throw InputError(where, "'" + model.name +
-                                "' has no linear layers in numbered blocks, such as 'layer.0', to compute in 8 bits; "
-                                "allowed: none");
-  }
-}
-
-// What is left to hosts must be known by block, and apart from all else.
-void check_offload(const Offload& offload, const ModelGraph& model, const Where& where) {
-  if (offload.on() && model.memory_given) {
-    throw InputError(where, "the file of '" + model.name +
-                                "' gives the memory of operators as a whole, so that no part of it can be left to "
-                                "hosts; allowed: no 'offload'");
-  }
-  const auto in_block = [](const Operator& op) { return is_in_numbered_block(op.name); };
-  if (offload.activations > 0 && std::none_of(model.operators.begin(), model.operators.end(), in_block)) {
-    throw InputError(where, "'" + model.name +
-                                "' has no numbered blocks, such as 'layer.0', whose activations could "
-                                "be left to hosts; allowed: activations none");
-  }
-}
-
-Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose) {
-  const yaml::Node* node = map.find("training");
-  const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
-                                        [](const Profile& profile) { return profile.samples == 0; });
-  const bool whole_micro_batches =
-      model.micro_batches > 0 && (node == nullptr || node->find("global_batch") == nullptr);
-  // Measured times are of one way to train, which the file may not tell.
-  const TrainingDefaults defaults =
-      purpose == Purpose::comparison && model.profiles.empty() ? TrainingDefaults::searched : TrainingDefaults::plain;
-  Training training =
-      node != nullptr ? load_training(*node, unknown_size || whole_micro_batches, defaults) : Training{};
-  if (training.offload.on()) {
-    check_offload(training.offload, model, yaml::Map(*node, "training").where("offload"));
-  }
-  for (RecomputeChoice& choice : training.recomputes) {
-    find_modules(choice, model, training.unheeded);
-    check_recompute(choice, model);
-    restore_in_backward(choice, model);
-  }
-  training.recompute = training.recomputes.front();
-  for (const std::string& module : training.launches.captured) {
-    if (find_by_name(kCapturedModules, module, "module", {}).operators(model).empty()) {
-      training.unheeded.push_back("captured graphs of module " + module + " (the model has none)");
-    }
-  }
-  const bool mixes = std::any_of(model.operators.begin(), model.operators.end(),
-                                 [](const Operator& op) { return op.routing.has_value(); });
-  if (node != nullptr && node->find("token_dispatcher") != nullptr && !mixes) {
-    training.unheeded.emplace_back("training.token_dispatcher (the model has no experts)");
-  }
-  check_layers(training, model);
-  if (training.fp8->products) {
-    check_fp8(model, node->find("fp8")->where);
-  }
-  if (whole_micro_batches) { // the file counts in micro-batches: each is one sample
-    const bool given = node != nullptr && node->find("micro_batches") != nullptr;
-    if (training.micro_batches.size() > 1) {
-      throw InputError(map.where("training"),
-                       "several 'micro_batches' need a batch; allowed: 'global_batch' beside them");
-    }
-    training.micro_batches = {given ? training.micro_batches.front() : model.micro_batches};
-    training.global_batch = training.micro_batches.front();
-  }
-  if (!model.profiles.empty() && model.profiles.front().precision != training.precision) {
-    throw InputError(map.where("training"), "the model's profile was taken in " +
-                                                std::string(row_of(model.profiles.front().precision).name) +
-                                                "; allowed: 'precision' the same");
-  }
-  return training;
 }
 
 // The device type that the model's first profile names, from the platform or from the shipped types. Null where the
@@ -427,16 +109,6 @@ Sharding sharding_of(const ParallelDegrees& degrees, int devices) {
   return sharding;
 }
 
-void add_plan(Study& study, const std::filesystem::path& path, std::string_view format) {
-  Plan plan = load_plan(path, format, *study.model, study.platform);
-  std::vector<std::string> taken = names_of(strategies());
-  for (const Plan& other : study.plans) {
-    taken.push_back(other.strategy);
-  }
-  plan.strategy = unique_name(plan.strategy, path, taken);
-  study.plans.push_back(std::move(plan));
-}
-
 std::vector<int> micro_batches_of(const Study& study, const StrategyRow* strategy) {
   std::vector<int> counts = study.training.micro_batches;
   if (strategy != nullptr && strategy->at_every_count) {
@@ -502,32 +174,6 @@ double read_tokens(const yaml::Node& node, const ModelGraph& model) {
                                      "gpt2-xl");
   }
   return tokens;
-}
-
-// A recipe may name types that this model has not, but none that no model has.
-void check_operator_types(const Study& study, yaml::Map& map) {
-  const Training& training = study.training;
-  if (training.kernel_speed.types.empty() && training.launches.types.empty()) {
-    return;
-  }
-  const std::vector<std::string> kinds = names_of(layer_kinds());
-  std::set<std::string> known(kinds.begin(), kinds.end());
-  for (const Operator& op : study.model->operators) {
-    known.insert(op.type);
-  }
-  for (const std::string& key : {std::string("kernel_speed"), std::string("launches")}) {
-    const yaml::Node* part = map.find("training")->find(key);
-    const yaml::Node* types = part != nullptr ? part->find("types") : nullptr;
-    if (types == nullptr) {
-      continue;
-    }
-    for (const yaml::Node::Entry& given : types->entries) {
-      if (!known.contains(given.key) && (key != "launches" || given.key != kLatentProduct)) {
-        throw InputError(given.value.where, unknown_name("type of operators in '" + key + ".types'", given.key,
-                                                         {known.begin(), known.end()}));
-      }
-    }
-  }
 }
 
 // Where the study says so, exchanges slow down by the rule what devices compute whose types state nothing.
@@ -620,7 +266,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   }
   map.find("sweep"); // load_sweep() reads it
   map.finish();
-  check_operator_types(study, map);
+  check_operator_types(map, study.training, *study.model);
   return study;
 }
 

@@ -12,40 +12,13 @@
 #include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"
 #include "sim/study/error_families.hpp"
-#include "sim/study/inputs.hpp"
-#include "sim/study/perturb_options.hpp"
+#include "sim/study/keys/adapt_options.hpp"
+#include "sim/study/keys/inputs.hpp"
+#include "sim/study/keys/perturb_options.hpp"
+#include "sim/study/keys/read_schedules.hpp"
+#include "sim/study/keys/read_training.hpp"
 
 namespace stagecraft {
-
-/// The allowed speeds of a device, as multiples of its type's speed.
-inline constexpr yaml::Range kSpeed{0.001, 1000, true, "0.001 to 1000"};
-
-/// Something that happens to a device before an iteration of `adapt`.
-struct AdaptEvent {
-  int iteration = 0;
-  DeviceId device = 0;
-  double speed = 1; ///< from then on, as a multiple of its type's speed
-  bool leaves = false;
-};
-
-/// Key `adapt` of a study: training over time.
-struct AdaptOptions {
-  int iterations = 100;
-  int round_iterations = 5; ///< after which a policy may change the plan
-  const ScheduleRow* schedule = nullptr;
-  double jitter = 0;              ///< standard deviation of a device's speed in one iteration
-  std::vector<AdaptEvent> events; ///< by iteration
-};
-
-/// A schedule to try: a row of the table, or an order from a file. One of them is set.
-struct StudySchedule {
-  const ScheduleRow* row = nullptr;
-  std::shared_ptr<const Schedule> own = nullptr; ///< it can run; shared by studies that read the same file
-
-  std::string_view name() const { return row != nullptr ? row->name : std::string_view(own->name); }
-  /// Whether it is a named one that pairs forwards and backwards layer by layer.
-  bool pairs_by_layers() const { return row != nullptr && row->pairs_by_layers; }
-};
 
 /// Valid by construction: the loader has checked every name and number.
 struct Study {
@@ -77,9 +50,6 @@ struct Study {
   bool unfold = false;     ///< every device is simulated, also where some are alike
   int confidence = 0;      ///< draws of the cost model's errors; 0: its times are taken as exact
 };
-
-/// What a study is read for. A comparison searches what its `training` leaves open, a run takes plain defaults.
-enum class Purpose { run, comparison };
 
 /// Reads a study document with settings on top. Throws InputError.
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,

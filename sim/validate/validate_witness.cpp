@@ -13,8 +13,8 @@
 #include "sim/cost/kernel_speed.hpp"
 #include "sim/plan/stage_cost/passes/host_launches.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
-#include "sim/study/take_config.hpp"
-#include "sim/study/trained_model.hpp"
+#include "sim/study/keys/take_config.hpp"
+#include "sim/study/keys/trained_model.hpp"
 #include "sim/validate/validators.hpp"
 #include "sim/validate/witness.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "sim/app/common/kinds_of_file.hpp"
 #include "sim/base/system/file.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 

@@ -47,7 +47,9 @@ const std::map<std::string, Folders>& include_table() {
     row("workload/training", {"workload", "base/format"});
     row("workload/layer", {"workload/training"});
     row("workload/import", {"workload/layer", "base/process"});
-    row("workload/config", {"workload/training"});
+    row("workload/config/common", {"workload/training"});
+    row("workload/config/megatron", {"workload/config/common"});
+    row("workload/config", {"workload/config/megatron"});
     row("cost", {"platform", "workload/layer"});
     row("collective", {"platform"});
     row("plan/program", {"cost", "collective"});
@@ -72,7 +74,8 @@ const std::map<std::string, Folders>& include_table() {
     row("report/page", {"report"});
     row("report/page/sweep", {"report/page"});
     row("plan_format", {"strategy", "workload/import", "workload/config", "result"});
-    row("study", {"strategy", "schedule/format", "replay/what_if", "result", "plan_format"});
+    row("study/keys", {"schedule/format", "replay/what_if", "workload/import", "workload/config"});
+    row("study", {"study/keys", "strategy", "result", "plan_format"});
     row("study/measure", {"study"});
     row("study/planning", {"study/measure"});
     row("study/compare", {"study/planning"});
@@ -117,7 +120,7 @@ const std::map<std::string, Folders>& package_table() {
       {"Eigen", {"fit/forms", "cpu", "pipeline", "pipeline/work"}},
       {"CLI", {"app/common"}},
       {"nlohmann",
-       {"base/format", "workload/config", "workload/import", "result", "report", "report/page", "plan_format",
+       {"base/format", "workload/config/common", "workload/import", "result", "report", "report/page", "plan_format",
         "sweep/store", "sweep/run", "validate", "validate/truth", "analysis", "foreign", "app/common", "app/run",
         "app/command"}},
       {"sqlite3.h", {"sweep/store"}},

@@ -1,6 +1,6 @@
 // Variables of shell scripts, told without a shell.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/workload/config/shell_variables.hpp"
+#include "sim/workload/config/megatron/shell_variables.hpp"
 #include "tests/config/configs.hpp"
 
 namespace stagecraft::test {

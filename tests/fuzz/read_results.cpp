@@ -7,7 +7,7 @@
 #include "sim/base/system/file.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/report/page/documents.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/sweep/store/read_sweep_results.hpp"
 #include "sim/validate/perseus_data.hpp"

@@ -5,7 +5,7 @@
 #include "sim/analysis/judge.hpp"
 #include "sim/study/compare/compare.hpp"
 #include "sim/study/compare/prepare.hpp"
-#include "sim/study/input_files.hpp"
+#include "sim/study/keys/input_files.hpp"
 #include "sim/sweep/space/sweep.hpp"
 #include "tests/fuzz/fuzz_files.hpp"
 #include "tests/fuzz/read.hpp"

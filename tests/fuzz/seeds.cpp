@@ -6,7 +6,7 @@
 #include "sim/base/system/file.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/study/compare/compare.hpp"
-#include "sim/study/input_files.hpp"
+#include "sim/study/keys/input_files.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 #include "tests/fuzz/fuzz_files.hpp"
 #include "tests/workload/onnx_builder.hpp"

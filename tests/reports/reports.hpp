@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "sim/base/system/file.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 

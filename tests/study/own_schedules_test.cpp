@@ -5,7 +5,7 @@
 
 #include "sim/analysis/judge.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
-#include "sim/study/input_files.hpp"
+#include "sim/study/keys/input_files.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

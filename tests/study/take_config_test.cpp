@@ -1,6 +1,6 @@
 // Frameworks' own configuration files in a study, and batches counted by the samples of a replica.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/study/take_config.hpp"
+#include "sim/study/keys/take_config.hpp"
 #include "sim/workload/import/import.hpp"
 #include "tests/study/studies.hpp"
 

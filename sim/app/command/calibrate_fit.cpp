@@ -8,7 +8,7 @@
 #include "sim/app/common/progress.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 
 #include "calibrate/fit/fit_device.hpp"
 #include "calibrate/fit/forms/fit_dispatch.hpp"

@@ -15,7 +15,7 @@
 #include "sim/app/run/given_study.hpp"
 #include "sim/base/system/confinement.hpp"
 #include "sim/report/table.hpp"
-#include "sim/study/input_files.hpp"
+#include "sim/study/keys/input_files.hpp"
 
 namespace stagecraft {
 namespace {

@@ -15,7 +15,7 @@
 #include "sim/result/metrics_table.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
 #include "sim/strategy/strategy.hpp"
-#include "sim/study/take_config.hpp"
+#include "sim/study/keys/take_config.hpp"
 #include "sim/workload/config/config_format.hpp"
 #include "sim/workload/training/token_dispatcher.hpp"
 

@@ -16,7 +16,7 @@
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/report/table.hpp"
-#include "sim/study/node_shorthand.hpp"
+#include "sim/study/keys/node_shorthand.hpp"
 
 namespace stagecraft {
 namespace {

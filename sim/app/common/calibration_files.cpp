@@ -4,7 +4,7 @@
 #include "sim/app/common/program.hpp"
 #include "sim/platform/fits/measurements.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 
 #include "calibrate/fit/fit_device.hpp"
 

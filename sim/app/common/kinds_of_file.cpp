@@ -11,7 +11,7 @@
 #include "sim/base/format/csv.hpp"
 #include "sim/base/system/command.hpp"
 #include "sim/report/terminal.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 
 namespace stagecraft {
 namespace {

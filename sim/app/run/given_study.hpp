@@ -7,7 +7,7 @@
 
 #include "sim/app/common/flags.hpp"
 #include "sim/app/run/assumptions.hpp"
-#include "sim/study/input_files.hpp"
+#include "sim/study/keys/input_files.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {

@@ -5,7 +5,7 @@
 
 #include "sim/app/common/program.hpp"
 #include "sim/base/format/yaml_text.hpp"
-#include "sim/study/node_shorthand.hpp"
+#include "sim/study/keys/node_shorthand.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim/replay/engines.hpp"
-#include "sim/study/perturb_options.hpp"
+#include "sim/study/keys/perturb_options.hpp"
 
 namespace stagecraft {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/study/input_files.hpp"
+#include "sim/study/keys/input_files.hpp"
 #include "sim/study/planning/schedule_counts.hpp"
 #include "sim/study/scenario.hpp"
 #include "sim/sweep/space/sweep.hpp"

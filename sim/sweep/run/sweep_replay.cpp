@@ -11,7 +11,7 @@
 #include "sim/study/compare/compare.hpp"
 #include "sim/study/compare/confidence.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
-#include "sim/study/read_schedules.hpp"
+#include "sim/study/keys/read_schedules.hpp"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 
 #include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"
-#include "sim/study/read_schedules.hpp"
+#include "sim/study/keys/read_schedules.hpp"
 #include "sim/sweep/space/sweep_condition_kinds.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 
 namespace stagecraft {
 

@@ -9,7 +9,7 @@
 #include "sim/base/process/worker_pool.hpp"
 #include "sim/study/compare/compare.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
-#include "sim/study/input_files.hpp"
+#include "sim/study/keys/input_files.hpp"
 #include "sim/timeline/memory.hpp"
 #include "sim/validate/truth/pass_spans.hpp"
 #include "sim/workload/attention_kernels.hpp"

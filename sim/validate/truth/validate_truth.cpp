@@ -10,7 +10,7 @@
 #include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/study/take_config.hpp"
+#include "sim/study/keys/take_config.hpp"
 #include "sim/validate/truth/asked_rows.hpp"
 #include "sim/validate/truth/baselines.hpp"
 #include "sim/validate/truth/intervals.hpp"

@@ -4,70 +4,14 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
-#include <vector>
 
-#include "sim/base/format/yaml.hpp"
-#include "sim/workload/expert_capacity.hpp"
-#include "sim/workload/training/training.hpp"
+#include "sim/workload/config/common/config_source.hpp"
+#include "sim/workload/config/common/plan_in_config.hpp"
 
 namespace stagecraft {
-
-/// A `training` mapping as a study has it, whose values stand where the file has them, what the file asks for that is
-/// not taken over, one entry each, and the schedule that it names, as we call it; "" where it names none of ours.
-struct ImportedTraining {
-  yaml::Node training;
-  std::vector<std::string> unheeded;
-  std::string schedule;
-  Where schedule_where;
-  std::vector<std::string> conflicts{};    ///< sizes of the file that are not the model's, each with its place
-  std::string framework{};                 ///< the recipe of the file's framework; "": there is none
-  std::optional<ExpertCapacity> experts{}; ///< of every mixture; nothing: as the model says
-};
-
-/// What a configuration is for: files leave to the run how many devices there are and how many layers.
-struct ConfigContext {
-  const ModelGraph& model;
-  int devices = 1;
-  bool batch_given = false; ///< the study says how many samples an iteration has
-};
-
-/// The text of a configuration, and the row that is chosen where the file is a table.
-class ConfigSource {
-public:
-  ConfigSource(std::string the_text, std::string the_file, const yaml::Node* the_row = nullptr)
-      : text(std::move(the_text)), file(std::move(the_file)), row(the_row) {}
-
-  /// The text as TOML where the name ends so, else as YAML or JSON; InputError if it is neither. Parsed on the first
-  /// call.
-  const yaml::Node& document() const;
-  /// ".toml"; "" where the name has no ending.
-  std::string ending() const;
-  /// Whether the name ends as a document's does.
-  bool is_document() const;
-
-  const std::string text, file;
-  const yaml::Node* row; ///< {column: value}, or null
-
-private:
-  mutable std::optional<yaml::Node> document_;
-};
-
-/// A plan that all stages and replicas share alike, as configurations can say it.
-struct ConfigToWrite {
-  const ModelGraph& model;
-  const Training& training;
-  Mesh mesh;
-  PipelineLayout layers; ///< of each stage; stage i is on rank i mod mesh.pipeline
-  int micro_batches = 1;
-  Recompute recompute = Recompute::none; ///< selective: as the training says
-  std::string schedule{};                ///< "": not known
-};
-using WrittenConfig = std::variant<std::string, Infeasible>;
 
 /// What files of a format look like.
 enum class ConfigShape { document, table, script };
@@ -100,17 +44,6 @@ struct NamedConfig {
 };
 NamedConfig load_config(const yaml::Node& node, const ConfigContext& context);
 
-/// Megatron-LM's arguments, as in a launch script.
-ImportedTraining import_megatron(const ConfigSource& source, const ConfigContext& context);
-/// A ConfigContainer of Megatron-Bridge, or part of one, as YAML or JSON.
-ImportedTraining import_megatron_bridge(const ConfigSource& source, const ConfigContext& context);
-WrittenConfig write_megatron_bridge(const ConfigToWrite& what);
-/// A row of NeMo's recommended_model_configs.
-ImportedTraining import_nemo(const ConfigSource& source, const ConfigContext& context);
-WrittenConfig write_nemo(const ConfigToWrite& what);
-/// MLPerf's config_*.sh: exported variables, which are read and never executed.
-ImportedTraining import_mlperf(const ConfigSource& source, const ConfigContext& context);
-WrittenConfig write_mlperf(const ConfigToWrite& what);
 /// TorchTitan's TOML of old and its fields of today.
 ImportedTraining import_torchtitan(const ConfigSource& source, const ConfigContext& context);
 WrittenConfig write_torchtitan(const ConfigToWrite& what);

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <filesystem>
 
-#include "sim/base/format/json.hpp"
-#include "sim/base/format/toml.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/config/config_format.hpp"
-#include "sim/workload/config/megatron_yaml.hpp"
+#include "sim/workload/config/megatron/megatron_formats.hpp"
+#include "sim/workload/config/megatron/megatron_yaml.hpp"
 
 namespace stagecraft {
 namespace {
@@ -153,23 +150,6 @@ const ConfigFormat& recognised(const ConfigSource& source) {
 } // namespace
 
 std::span<const ConfigFormat> config_formats() { return kConfigFormats; }
-
-bool ConfigSource::is_document() const {
-  const std::string name = ending();
-  return name == ".json" || name == ".yaml" || name == ".yml" || name == ".toml";
-}
-
-std::string ConfigSource::ending() const { return std::filesystem::path(file).extension().string(); }
-
-const yaml::Node& ConfigSource::document() const {
-  if (!document_) {
-    if (ending() == ".json") {
-      json::parse(json::Source(text, file)); // YAML would pass over a comma too many, which no framework does
-    }
-    document_ = ending() == ".toml" ? parse_toml(text, file) : yaml::parse(text, file);
-  }
-  return *document_;
-}
 
 bool shows(const ConfigFormat& format, const ConfigSource& source) {
   if (format.shape != shape_of(source)) {

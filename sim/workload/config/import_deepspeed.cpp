@@ -11,7 +11,8 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/workload/config/training_draft.hpp"
+#include "sim/workload/config/common/training_draft.hpp"
+#include "sim/workload/training/sharding.hpp"
 
 namespace stagecraft {
 namespace {

@@ -10,9 +10,9 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/workload/config/model_sizes.hpp"
-#include "sim/workload/config/names_without_effect.hpp"
-#include "sim/workload/config/training_draft.hpp"
+#include "sim/workload/config/common/model_sizes.hpp"
+#include "sim/workload/config/common/names_without_effect.hpp"
+#include "sim/workload/config/common/training_draft.hpp"
 
 namespace stagecraft {
 namespace {

@@ -8,10 +8,11 @@
 #include "sim/base/edit_distance.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/workload/config/common/training_draft.hpp"
 #include "sim/workload/config/torchtitan_before.hpp"
-#include "sim/workload/config/training_draft.hpp"
 #include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/every_second_product.hpp"
+#include "sim/workload/training/pipeline_layout.hpp"
 
 namespace stagecraft {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sim/base/named_table.hpp"
-#include "sim/workload/config/plan_in_config.hpp"
+#include "sim/workload/config/common/plan_in_config.hpp"
 #include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {

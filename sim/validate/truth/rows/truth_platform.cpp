@@ -10,7 +10,7 @@
 
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
 
 namespace stagecraft {

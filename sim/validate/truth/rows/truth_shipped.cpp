@@ -9,7 +9,7 @@
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/study/inputs.hpp"
+#include "sim/study/keys/inputs.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/import/import.hpp"
