@@ -74,6 +74,7 @@ class Row {
 public:
   Row(const CsvTable& table, std::size_t number) : table_(table), number_(number) {}
 
+  bool has(std::string_view column) const { return table_.has(column); }
   const CsvCell& cell(std::string_view column) const { return table_.at(number_, column); }
   double extent(std::string_view column) const { return cell(column).integer(1, kMostExtent); }
   double extent(std::string_view column, double otherwise) const {
@@ -121,6 +122,10 @@ KernelShape convolution_shape(const Row& row) {
           row.extent("groups", 1)};
 }
 
+// Heads of DeepSeek-V2 and V3, whose attention tables of `mla_dtype` are of: keys of 192 features, values of 128
+// (DeepSeek-AI 2024, 3.1.2).
+constexpr double kLatentWidth = (192 + 128) / 2.0;
+
 KernelSample read_kernel(TableKind kind, const Row& row) {
   KernelSample sample{.time = row.time()};
   Kernel& kernel = sample.kernel;
@@ -133,10 +138,12 @@ KernelSample read_kernel(TableKind kind, const Row& row) {
     break;
   case TableKind::attention: {
     kernel.op = KernelOp::attention;
-    kernel.precision = row.precision("attn_dtype", Precision::bf16);
+    kernel.precision = row.precision("attn_dtype", row.precision("mla_dtype", Precision::bf16));
     const double heads = row.extent("num_heads");
-    kernel.shape = {row.extent("batch_size"),    row.extent("isl"),    heads, row.extent("num_key_value_heads", heads),
-                    row.extent("head_dim", 128), row.flag("causal", 1)};
+    const double width = row.has("mla_dtype") ? kLatentWidth : 128;
+    kernel.shape = {
+        row.extent("batch_size"),      row.extent("isl"),    heads, row.extent("num_key_value_heads", heads),
+        row.extent("head_dim", width), row.flag("causal", 1)};
     break;
   }
   case TableKind::convolution:
@@ -156,13 +163,19 @@ KernelSample read_kernel(TableKind kind, const Row& row) {
   return sample;
 }
 
-// The variant of an attention kernel that keeps keys and values in another format than the product: "fp8-cache".
+// The variant of an attention kernel: whether it is of latent keys, and whether it keeps keys and values in another
+// format than the product: "fp8-cache".
 std::string attention_variant(const CsvTable& table, std::size_t number) {
-  if (!table.has("kv_cache_dtype") || !table.has("attn_dtype")) {
-    return "";
+  const bool latent = table.has("mla_dtype");
+  const char* format = latent ? "mla_dtype" : "attn_dtype";
+  std::string variant(latent ? kLatentAttention : "");
+  if (table.has("kv_cache_dtype") && table.has(format)) {
+    const std::string& cache = table.at(number, "kv_cache_dtype").text;
+    if (cache != table.at(number, format).text) {
+      variant += (variant.empty() ? "" : "-") + cache + "-cache";
+    }
   }
-  const std::string& cache = table.at(number, "kv_cache_dtype").text;
-  return cache == table.at(number, "attn_dtype").text ? "" : cache + "-cache";
+  return variant;
 }
 
 // Whether each query sees a window of keys alone: our attention is of all keys, or of all before it.

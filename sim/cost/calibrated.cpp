@@ -105,6 +105,12 @@ bool has_fits(const Operator& what, const Pass& pass, const DeviceType& type) {
   return type.fits && !pass.calls.empty() && !is_depthwise(what, pass);
 }
 
+// How grouped products compare with as many side by side, where it is one.
+GroupedRatio grouped_by(const Operator& what, KernelPass which, const DeviceType& type, Precision precision) {
+  return is_grouped_product(what) ? grouped_ratio(*type.fits, which, what.products.value_or(precision))
+                                  : GroupedRatio{};
+}
+
 // One kernel of several of an operator.
 std::optional<KernelTime> roofline_of(const Kernel& kernel, const DeviceType& type) {
   const std::optional<FlopsPerSecond> rate = type.rate(row_of(kernel.op).kind, kernel.precision);
@@ -244,6 +250,7 @@ private:
     if (asks_for_kernels(what, pass)) {
       return LeastKernelTime{};
     }
+    const double factor = grouped_by(what, which, type, precision).factor;
     LeastKernelTime sum;
     for (const KernelCall& call : pass.calls) {
       const auto columns = least_of_call(what, call, which, type, precision, range, false);
@@ -251,7 +258,7 @@ private:
       if (!columns || !sums) {
         return std::nullopt;
       }
-      sum.per_size += std::min(columns->per_size, sums->per_size); // whichever a group divides
+      sum.per_size += factor * std::min(columns->per_size, sums->per_size); // whichever a group divides
       sum.everywhere = sum.everywhere && columns->everywhere && sums->everywhere;
     }
     return sum;
@@ -272,11 +279,12 @@ private:
     return least;
   }
 
-  // Seconds of a product at the device's nominal peak, which none beats, whatever fits say of sizes that nobody
-  // measured; 0 of other kernels, and where no peak is known.
+  // Seconds of a product or an attention at the device's nominal peak, which none beats, whatever fits say of sizes that
+  // nobody measured; 0 of other kernels, and where no peak is known.
   static Seconds at_peak(const Kernel& kernel, const DeviceType& type) {
+    const bool multiplies = kernel.op == KernelOp::gemm || kernel.op == KernelOp::attention;
     const auto peak = type.peak[static_cast<std::size_t>(kernel.precision)];
-    return kernel.op == KernelOp::gemm && peak ? flops_of(kernel) / *peak : Seconds{0};
+    return multiplies && peak ? flops_of(kernel) / *peak : Seconds{0};
   }
 
   // An attention in rounds over parts of the tokens: a causal one has as many pairs in all as so many causal ones of a
@@ -303,6 +311,7 @@ private:
     if (!has_fits(what, pass, type)) {
       return std::nullopt;
     }
+    const GroupedRatio grouped = grouped_by(what, which, type, precision);
     PassTime sum;
     for (const KernelCall& call : pass.calls) {
       Kernel kernel = kernel_of(call, which, what.products.value_or(precision), samples);
@@ -320,11 +329,11 @@ private:
         return std::nullopt;
       }
       // Casts are a cost of their own (cast_time()).
-      const Seconds alone = std::max(one->time - one->cast, at_peak(kernel, type));
+      const Seconds alone = std::max(one->time - one->cast, at_peak(kernel, type)) * grouped.factor;
       sum.time += alone;
       if (alone > sum.longest) {
         sum.longest = alone;
-        sum.error = {one->family, one->spread, source};
+        sum.error = {one->family, std::hypot(one->spread, grouped.spread), source};
       }
     }
     return sum;

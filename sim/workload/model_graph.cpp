@@ -125,6 +125,10 @@ void renumber_makers(Operator& op, const std::vector<int>& position) {
 
 } // namespace
 
+bool is_grouped_product(const Operator& what) {
+  return what.active < 1 && what.kind == KernelKind::matmul && !what.forward.calls.empty();
+}
+
 ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::vector<std::pair<int, int>> edges,
                       std::vector<Profile> profiles, const Where& where, const std::function<Where(int)>& place_of) {
   if (operators.empty()) {

@@ -128,6 +128,9 @@ struct Operator {
   std::optional<Signature> signature{};
 };
 
+/// Whether it multiplies the rows of each expert with weights of that expert's own.
+bool is_grouped_product(const Operator& what);
+
 /// Times of one operator, measured on one device for a whole micro-batch; infinite where the device cannot run it.
 struct MeasuredTime {
   Seconds forward, backward;

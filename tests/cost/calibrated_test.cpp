@@ -56,6 +56,24 @@ TEST_CASE("a measured kernel takes its measured time, at the shape that the micr
   CHECK(cost->error(1, type, 3, Precision::fp32).forward.source == CostSource::roofline);
 }
 
+// Where half of the weights meet a token the product is of two experts: its time is the product's by the ratio of its
+// pass.
+TEST_CASE("a grouped product takes as many times as long as products as its device's ratio says",
+          "[cost][calibrated]") {
+  ModelGraph dense = product_model(), mixture = product_model();
+  mixture.operators.front().active = 0.5;
+  DeviceType type = measured_device();
+  auto fits = std::make_shared<KernelFits>(*type.fits);
+  fits->grouped = {{.pass = KernelPass::forward, .precision = Precision::fp32, .factor = 1.2, .spread = 0.1},
+                   {.pass = KernelPass::backward_weight, .precision = Precision::bf16, .factor = 3}};
+  type.fits = std::move(fits);
+  const auto product = made("calibrated", dense), grouped = made("calibrated", mixture);
+  CHECK(product->time(0, type, 3, Precision::fp32)->forward.value == near(5));
+  CHECK(grouped->time(0, type, 3, Precision::fp32)->forward.value == near(1.2 * 5));
+  CHECK(grouped->time(0, type, 3, Precision::fp32)->backward_weight.value == near(7)); // that ratio is of bf16
+  CHECK(grouped->error(0, type, 3, Precision::fp32).forward.spread == near(std::hypot(0.02, 0.1)));
+}
+
 TEST_CASE("a tensor-parallel group divides the columns of the weight", "[cost][calibrated]") {
   const ModelGraph model = product_model();
   const auto time = made("calibrated", model)->time_of_shard(0, measured_device(), 3, Precision::fp32, {.degree = 2});

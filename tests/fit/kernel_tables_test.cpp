@@ -48,6 +48,13 @@ TEST_CASE("each kind of table becomes kernels", "[fit][tables]") {
         "attention forward bf16 batch=2 sequence=512 heads=16 kv_heads=4 head_size=128 causal=1");
   CHECK(attention.kernels[0].variant.empty());
   CHECK(attention.kernels[1].variant == "fp8-cache");
+  const KernelTable latent = File("num_heads,batch_size,isl,mla_dtype,kv_cache_dtype,latency_ms\n"
+                                  "128,2,512,bfloat16,bfloat16,1\n128,2,512,bfloat16,fp8,1\n")
+                                 .read(TableKind::attention);
+  CHECK(to_text(latent.kernels[0].kernel) == // keys of 192 features and values of 128
+        "attention forward bf16 batch=2 sequence=512 heads=128 kv_heads=128 head_size=160 causal=1");
+  CHECK(latent.kernels[0].variant == "latent");
+  CHECK(latent.kernels[1].variant == "latent-fp8-cache");
   const KernelTable windows = File("batch_size,isl,num_heads,head_dim,window_size,latency_ms\n"
                                    "1,512,8,64,128,1\n1,512,8,64,0,2\n")
                                   .read(TableKind::attention);

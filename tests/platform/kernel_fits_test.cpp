@@ -238,6 +238,23 @@ TEST_CASE("a gradient takes the forward time by the ratio of its pass", "[platfo
                     Catch::StartsWith("f.yaml:3:3: a second ratio of gemm, backward-input"));
 }
 
+TEST_CASE("grouped products have a ratio for each pass and precision, of 1 where none was measured",
+          "[platform][fits]") {
+  const auto read = [](const std::string& rows) {
+    return read_kernel_fits(yaml::parse("grouped:\n" + rows, "f.yaml"));
+  };
+  const std::string row = "- {pass: forward, precision: bf16, factor: 1.2, spread: 0.1, source: the test}\n";
+  const KernelFits fits = read(row);
+  CHECK(grouped_ratio(fits, KernelPass::forward, Precision::bf16).factor == 1.2);
+  CHECK(grouped_ratio(fits, KernelPass::forward, Precision::bf16).spread == 0.1);
+  CHECK(grouped_ratio(fits, KernelPass::backward_input, Precision::bf16).factor == 1);
+  CHECK(grouped_ratio(fits, KernelPass::forward, Precision::fp8).factor == 1);
+  CHECK_THROWS_WITH(read(row + row), Catch::StartsWith("f.yaml:3:3: a second ratio of grouped products, forward"));
+  // Bounds of planners hold for products one by one, so grouped ones are never faster.
+  CHECK_THROWS_WITH(read("- {pass: forward, precision: bf16, factor: 0.9, spread: 0, source: s}\n"),
+                    Catch::Contains("must be 1 to 100"));
+}
+
 TEST_CASE("a derived device scales launch, arithmetic and memory apart, with a floor to its error",
           "[platform][fits]") {
   const DeviceTypeSource source = [](const std::string&, const Where&) { return yaml::parse(kDevice, "card.yaml"); };

@@ -36,6 +36,26 @@ TEST_CASE("images multiply a convolution's first dimension, sequences an attenti
             .front() == "attention forward bf16 batch=5 sequence=16 heads=4 kv_heads=1 head_size=8 causal=1");
 }
 
+// 2 heads of 3 + 2 features for queries and keys and of 5 for values: 5 in the mean. Of 4 tokens each head's query and
+// key turn 2 features.
+TEST_CASE("latent attention is a kernel of its own, beside those that make its keys", "[workload][kernel]") {
+  const ModelGraph model = test::workload("name: t\ninput: {shape: [4, 6]}\nlayers:\n"
+                                          "  - {name: q, kind: linear, features: 10}\n"
+                                          "  - {name: kv, kind: linear, inputs: [input], features: 16}\n"
+                                          "  - {name: r, kind: linear, inputs: [input], features: 2}\n"
+                                          "  - {name: x, kind: latent_attention, inputs: [q, kv, r], heads: 2, "
+                                          "causal: true}\n");
+  const std::vector<KernelCall>& calls = test::find_operator(model, "x").forward.calls;
+  const auto text = [&](std::size_t at) {
+    return to_text(kernel_of(calls[at], KernelPass::forward, Precision::bf16, 3));
+  };
+  REQUIRE(calls.size() == 3);
+  CHECK(text(0) == "attention forward bf16 batch=3 sequence=4 heads=2 kv_heads=2 head_size=5 causal=1");
+  CHECK(calls[0].variant == kLatentAttention);
+  CHECK(text(1) == "rotary forward bf16 rows=48 columns=2");
+  CHECK(text(2) == "copy forward bf16 rows=12 columns=10");
+}
+
 TEST_CASE("a convolution that sees one position at a time is the product of its positions", "[workload][kernel]") {
   // Of 8 by 8 positions a stride of 2 keeps 16; 5 images have 80 rows.
   const auto first_line = [](const std::string& window) {

@@ -36,6 +36,10 @@ enum class KernelOp : std::uint8_t {
   launch,
 };
 
+/// The variant of attention whose heads have keys of other widths than values, as latent attention does: its head size
+/// is the mean of both.
+inline constexpr std::string_view kLatentAttention = "latent";
+
 inline constexpr std::size_t kMostDimensions = 10;
 
 /// The sizes of a kernel in the order of its op's dimensions; unused ones are 0.

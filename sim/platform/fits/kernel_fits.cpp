@@ -278,6 +278,13 @@ std::string_view name_of(FitSource source) {
   return kNames[static_cast<std::size_t>(source)];
 }
 
+GroupedRatio grouped_ratio(const KernelFits& fits, KernelPass pass, Precision precision) {
+  const auto found = std::find_if(fits.grouped.begin(), fits.grouped.end(), [&](const GroupedRatio& one) {
+    return one.pass == pass && one.precision == precision;
+  });
+  return found != fits.grouped.end() ? *found : GroupedRatio{};
+}
+
 std::optional<KernelTime> predict(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
   std::optional<KernelTime> time = fitted(fits, kernel, variant);
   if (!time) {

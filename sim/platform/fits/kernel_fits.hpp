@@ -127,6 +127,18 @@ struct PassRatio {
   bool operator==(const PassRatio&) const = default;
 };
 
+/// How the time of a grouped product, of one kernel or several streams, follows from that of as many products side by
+/// side, each with its own tiles, as fits of products have it.
+struct GroupedRatio {
+  KernelPass pass = KernelPass::forward;
+  Precision precision = Precision::bf16; ///< of the products; in others they are not known to be slower
+  double factor = 1;                     ///< time / (time of as many products); 1 and above
+  double spread = 0;                     ///< relative standard deviation of what was measured around it
+  std::string source;                    ///< for people
+
+  bool operator==(const GroupedRatio&) const = default;
+};
+
 /// A shape that was measured, with its time.
 struct MeasuredKernel {
   Kernel kernel;
@@ -215,6 +227,7 @@ struct KernelFits {
   std::optional<PowerFit> power;
   std::optional<FitScale> scale;
   std::vector<PassRatio> passes;
+  std::vector<GroupedRatio> grouped; ///< at most one for each pass and precision
 
   bool operator==(const KernelFits&) const = default;
 };
@@ -247,6 +260,9 @@ struct KernelTime {
 /// How long a kernel takes alone on the device, its launch included. Nothing where no fit applies; the caller then
 /// falls back to the roofline. `variant` asks for another implementation, and only that one.
 std::optional<KernelTime> predict(const KernelFits& fits, const Kernel& kernel, std::string_view variant = {});
+
+/// The ratio of grouped products in a pass; of a factor of 1 where none was measured.
+GroupedRatio grouped_ratio(const KernelFits& fits, KernelPass pass, Precision precision);
 
 /// What predict() cannot fall below over a range of kernels.
 struct LeastKernelTime {

@@ -235,6 +235,19 @@ PassRatio read_pass_ratio(const yaml::Node& node) {
   return ratio;
 }
 
+GroupedRatio read_grouped_ratio(const yaml::Node& node) {
+  constexpr double kMostFactor = 100;
+  yaml::Map map(node, "grouped");
+  GroupedRatio ratio;
+  ratio.pass = map.choice("pass", kKernelPasses).pass;
+  ratio.precision = map.choice("precision", kNumberFormats).precision;
+  ratio.factor = map.number("factor", {1, kMostFactor, true, "1 to 100"});
+  ratio.spread = map.number("spread", kShare);
+  ratio.source = map.text("source");
+  map.finish();
+  return ratio;
+}
+
 PowerFit read_power_fit(const yaml::Node& node) {
   yaml::Map map(node, "power");
   PowerFit fit;
@@ -302,6 +315,16 @@ KernelFits read_kernel_fits(const yaml::Node& node) {
                                         std::string(row_of(ratio.pass).name) + "; allowed: each once");
     }
     fits.passes.push_back(ratio);
+  }
+  for (const yaml::Node* item : map.list("grouped")) {
+    const GroupedRatio ratio = read_grouped_ratio(*item);
+    if (std::any_of(fits.grouped.begin(), fits.grouped.end(), [&](const GroupedRatio& other) {
+          return other.pass == ratio.pass && other.precision == ratio.precision;
+        })) {
+      throw InputError(item->where, "a second ratio of grouped products, " + std::string(row_of(ratio.pass).name) +
+                                        "; allowed: each once for a precision");
+    }
+    fits.grouped.push_back(ratio);
   }
   if (const yaml::Node* dispatches = map.find("dispatches")) {
     fits.dispatches = read_dispatch_fits(*dispatches);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/layer/latent_attention.hpp"
 
+#include <algorithm>
+
 #include "sim/workload/layer/layer_parts.hpp"
 
 namespace stagecraft {
@@ -56,6 +58,23 @@ LayerCost latent_attention_cost(const Layer& layer) {
                    .with = 1},
           .seen = pairs / (tokens * tokens),
           .mask = mask_of(layer)};
+}
+
+LayerKernels latent_attention_kernels(const Layer& layer) {
+  const std::vector<int>& documents = layer.documents;
+  const double length = documents.empty() ? layer.sequence : documents.front();
+  if (std::any_of(documents.begin(), documents.end(), [&](int one) { return one != length; })) {
+    return {};
+  }
+  const double heads = layer.heads;
+  const KernelCall attention{KernelOp::attention,
+                             {layer.sequence / length, length, heads, heads,
+                              (layer.features_in + layer.features) / (2 * heads), layer.causal ? 1.0 : 0.0},
+                             0,
+                             kLatentAttention};
+  const KernelCall turn{KernelOp::rotary, {2 * layer.sequence * heads, static_cast<double>(layer.inputs[2].back())}, 0};
+  const KernelCall widen{KernelOp::copy, {layer.sequence, layer.features_in}, 0};
+  return {.forward = {attention, turn, widen}, .backward_input = {attention, turn, widen}};
 }
 
 Signature latent_attention_signature(const Layer& layer, std::int64_t samples) {

@@ -343,8 +343,8 @@ constexpr std::array kKinds = {
               read_embedding, embedding_shape, embedding_cost, embedding_kernels, embedding_signature},
     LayerKind{"latent_attention",
               "attention whose keys and values come of one short vector a token: heads, causal, documents",
-              K::attention, 3, 3, read_latent_attention, latent_attention_shape, latent_attention_cost, nullptr,
-              latent_attention_signature},
+              K::attention, 3, 3, read_latent_attention, latent_attention_shape, latent_attention_cost,
+              latent_attention_kernels, latent_attention_signature},
     LayerKind{"attention",
               "scaled dot-product attention, fused: heads, key_value_heads, causal, window, documents, sinks, biased, "
               "buckets",

@@ -9,10 +9,6 @@
 namespace stagecraft {
 namespace {
 
-bool is_grouped_product(const Operator& what) {
-  return what.active < 1 && what.kind == KernelKind::matmul && !what.forward.calls.empty();
-}
-
 // Launches for each kernel of an operator that the model counts: those of the framework, in Python, as the host's speed
 // lets it; or, where the products of a mixture are launched one by one, a product for each expert of the rank. That is
 // a loop in C++, of which no host's speed is known but that of the one it was measured on.
