@@ -29,7 +29,8 @@ struct FamilyTraits {
   bool mixture = false;  ///< of experts
   bool attention = true; ///< its model has attention
   bool several_nodes = false;
-  std::string_view framework; ///< its recipe
+  std::string_view framework;  ///< its recipe
+  bool measured_device = true; ///< kernels of its devices were measured
 };
 
 /// The names of the families that a run belongs to, from the narrowest to the widest.

@@ -371,7 +371,7 @@ TEST_CASE("several results are offers, the cheapest first, and how sure that is"
   CHECK(offers->answer.sentence.starts_with(
       "cheap is the cheapest: a billion tokens cost 90.00 USD and take 17.4 hours"));
   CHECK(
-      offers->answer.sure.starts_with("dear is 10 % behind: ratios of two predicted times are 7 % off in the median"));
+      offers->answer.sure.starts_with("dear is 10 % behind: ratios of two predicted times are 6 % off in the median"));
   dear["runs"][0]["usd_per_million_samples"] = 92;
   const DocumentPage close = page_of(dear);
   CHECK(offers_page({{"d.json", &close}, {"c.json", &pages[2]}})

@@ -248,9 +248,9 @@ TEST_CASE("cells that a row leaves open are its recipe's, and widen the interval
       validate(figures_table(
                    "case,source,model,layers,hidden,heads,kv_heads,ffn_hidden,experts,experts_active,moe_ffn,vocab,gpu,"
                    "num_gpus,gpus_per_node,tensor_parallel,pipeline_parallel,expert_parallel,micro_batch,global_batch,"
-                   "precision,metric,unit,value\n"
+                   "precision,recompute,metric,unit,value\n"
                    "a,Megatron-Bridge,Qwen3 30B-A3B,2,512,8,8,1024,8,2,256,1024,h100-80gb-sxm,8,8,1,1,8,,,bf16,"
-                   "iteration_seconds,s,1\n"),
+                   "none,iteration_seconds,s,1\n"),
                {.shipped = kRoot});
   REQUIRE(validation.rows.size() == 1);
   const ValidationRow& wide = validation.rows.front();
@@ -267,6 +267,33 @@ TEST_CASE("metrics of which the source says too little have their reason", "[val
   REQUIRE(validation.skipped.size() == 1);
   CHECK(validation.skipped.front().why == "the metric 'throughput normalized to K=2 M=1' is not predicted: its batch, "
                                           "which the authors fitted to memory, is not published");
+}
+
+// A run of which all blocks run again takes longer, and less than 4/3 as long as one where nothing does: one forward
+// more beside a forward and a backward of twice its time.
+TEST_CASE("a run by a training framework that states no recompute may have recomputed all blocks",
+          "[validate][truth]") {
+  const auto row_of = [](const std::string& source, const std::string& recompute) {
+    const Validation validation = validate(
+        figures_table("case,source,model,layers,hidden,heads,seq_len,vocab,gpu,gpus_per_node,nodes,tensor_parallel,"
+                      "pipeline_parallel,micro_batch,global_batch,precision,recompute,metric,unit,value\n"
+                      "a," +
+                      source + ",GPT small,8,2048,16,2048,50304,a100-80gb-sxm,8,1,1,1,2,16,bf16," + recompute +
+                      ",iteration_seconds,s,1\n"),
+        {.shipped = kRoot});
+    REQUIRE(validation.rows.size() == 1);
+    return validation.rows.front();
+  };
+  const ValidationRow open = row_of("Megatron-LM paper", ""), none = row_of("Megatron-LM paper", "none"),
+                      full = row_of("Megatron-LM paper", "full"), script = row_of("PyTorch script", "");
+  CHECK(open.predicted == near(none.predicted));
+  CHECK(open.low == near(none.low));
+  CHECK(open.high == near(full.high));
+  CHECK(full.predicted > 1.1 * none.predicted);
+  CHECK(full.predicted < 4.0 / 3 * none.predicted);
+  CHECK_THAT(join(open.assumed), Contains("its interval spans a run whose blocks all run again"));
+  CHECK_THAT(join(none.assumed), !Contains("run again"));
+  CHECK_THAT(join(script.assumed), !Contains("run again"));
 }
 
 } // namespace

@@ -939,6 +939,50 @@ TEST_CASE("a comparison by a framework's recipe says where measurements of runs 
   CHECK_FALSE(plain.expected_memory); // what an allocator holds is a recipe's to say
 }
 
+// Four stages idle 3 / (M + 3) of the time: little between 16 and 17 micro-batches, nearly half between 2 and 17.
+TEST_CASE("a lead is too close to call below half of what such predictions are off by", "[validate][intervals]") {
+  const auto compared = [](const std::string& counts) {
+    return compare_text("model: gpt2\nplatform: dgx-a100\ntraining: {global_batch: 544, micro_batches: [" + counts +
+                        "], precision: bf16, parallel: {tensor: 1, pipeline: 4}, framework: megatron-lm-2022}\n"
+                        "compare: {strategies: [mesh], schedules: [1f1b]}\n")
+        .comparison;
+  };
+  for (const bool close : {true, false}) {
+    const Comparison comparison = compared(close ? "17, 16, 2" : "17, 2, 1");
+    REQUIRE((comparison.runs.size() == 3 && comparison.runs[0].expected));
+    const double lead = comparison.runs[1].metrics.iteration / comparison.runs[0].metrics.iteration - 1;
+    CHECK((lead < comparison.runs[0].expected->median / 2) == close);
+    CHECK((join(comparison.verdict).find("too close to call") != std::string::npos) == close);
+  }
+}
+
+TEST_CASE("on devices whose kernels nobody measured a run may be further off", "[validate][intervals]") {
+  const auto run_on = [](const std::string& platform, const std::string& precision = "bf16") {
+    return compare_text("model: gpt2\nplatform: " + platform +
+                        "\ntraining: {global_batch: 8, micro_batch_size: 1, precision: " + precision +
+                        ", framework: megatron-lm-2025, parallel: {tensor: 1, pipeline: 1}}\n"
+                        "compare: {strategies: [mesh], schedules: [1f1b]}\n")
+        .comparison.runs.front();
+  };
+  const Run measured = run_on("dgx-h100"), rated = run_on("mi300x-8");
+  const Run derived =
+      run_on("\n  name: own\n  nodes:\n    - name: box\n      host: {cores: 8, core_speed: 30 GFLOP/s, memory: "
+             "64 GB, memory_bandwidth: 100 GB/s, disk_bandwidth: 1 GB/s, power: {idle: 100 W, core_busy: "
+             "4 W, core_spin: 2 W}}\n      devices: [{type: quadro-rtx-6000-24gb, count: 2}]\n      links: "
+             "[{kind: pcie-switch, devices: all, bandwidth: 12 GB/s, latency: 5 us}]",
+             "fp16");
+  REQUIRE((measured.expected && derived.expected && rated.expected));
+  const auto factor_of = [](const Run& run) { return run.expected->high / run.metrics.iteration; };
+  CHECK_THAT(measured.expected->family, !Contains("nobody measured"));
+  for (const Run* other : {&derived, &rated}) { // the fits of a V100, which has more multiprocessors; no fits
+    CHECK_THAT(other->expected->family, Contains("on devices whose kernels nobody measured"));
+    CHECK(factor_of(*other) > factor_of(measured));
+  }
+  // Of memory no kernel tells.
+  CHECK(rated.expected_memory->family == measured.expected_memory->family);
+  CHECK(families_of({.time = false, .measured_device = false}) == families_of({.time = false}));
+}
+
 // GPT-2's products and its attention over all pairs before a token, three times, on eight A100 of 312 TFLOP/s.
 TEST_CASE("a device of which nothing but the peak is known may take twice as long", "[validate][intervals]") {
   const auto run_of = [](const std::string& efficiency) {
@@ -956,7 +1000,7 @@ TEST_CASE("a device of which nothing but the peak is known may take twice as lon
         .comparison.runs.front();
   };
   const Run nominal = run_of(""), stated = run_of(", efficiency: {matmul: 0.8}");
-  const auto family = narrowest_family(shipped_error_families(kFolders, false), {});
+  const auto family = narrowest_family(shipped_error_families(kFolders, false), {.measured_device = false});
   REQUIRE((family && nominal.expected && stated.expected));
   CHECK(stated.expected->high.value == near(stated.metrics.iteration.value * family->centre * family->factor));
   CHECK(nominal.expected->high.value == near(2 * nominal.metrics.iteration.value * family->centre * family->factor));

@@ -9,6 +9,7 @@
 #include "sim/base/large_count.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/page/documents.hpp"
+#include "sim/report/page/error_of_ratio.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_answer.hpp"
 #include "sim/report/page/run_values.hpp"
@@ -17,9 +18,6 @@ namespace stagecraft {
 namespace {
 
 using nlohmann::json;
-
-/// The median error of a predicted ratio of two measured times (docs/validation/what-ifs.md).
-constexpr double kErrorOfRatio = 0.07;
 
 // The best run of one result.
 struct Offer {

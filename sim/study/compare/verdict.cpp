@@ -123,9 +123,21 @@ std::string against_bound(const Comparison& comparison, const Run& best) {
               : "");
 }
 
+// Whether a lead of that part of the time may be none, and why: the rule of the report's page. Errors of two plans on
+// one machine are mostly the same error, so half of what predictions were off by counts.
+std::string may_be_none(const Run& best, double lead) {
+  constexpr double kTie = 0.03; // of pairs of measured runs, as docs/validation/what-ifs.md counts them
+  if (!best.expected) {
+    return lead < kTie ? "; measured, a lead of less than " + percent(kTie, 0) + " may turn round" : "";
+  }
+  return lead < best.expected->median / 2
+             ? "; too close to call, since half of the predictions of such runs were more than " +
+                   percent(best.expected->median, 0) + " off"
+             : "";
+}
+
 // The fastest run that does something else than the winner, and by how much it is slower; "" where there is none.
 std::string against_next(const Comparison& comparison, const Run& naive) {
-  constexpr double kTie = 0.03; // of pairs of measured runs, as docs/validation/what-ifs.md counts them
   const Run& best = comparison.runs.front();
   const auto next = std::find_if(comparison.runs.begin() + 1, comparison.runs.end(), [&](const Run& run) {
     return !comparison.competes(run) || !(is_same_plan(best, run) || is_same_time(best, run));
@@ -135,7 +147,7 @@ std::string against_next(const Comparison& comparison, const Run& naive) {
   }
   const double slower = next->metrics.iteration / best.metrics.iteration - 1;
   return "The next, " + name_of(comparison, *next) + ", takes " + percent(slower, 1) + " more" +
-         (slower < kTie ? "; measured, a lead of less than " + percent(kTie, 0) + " may turn round" : "") + ".";
+         may_be_none(best, slower) + ".";
 }
 
 // The part of the cluster of which more speed would shorten the winner most; "" where none was looked for.

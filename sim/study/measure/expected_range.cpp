@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/study/measure/peak_in_use.hpp"
 #include "sim/workload/attention_kernels.hpp"
 
@@ -56,7 +57,7 @@ std::vector<std::string> types_at_nominal_peak(const Study& study, const Run& ru
 // Shipped device types, measured or not, reach 0.48 to 0.9 of their peaks in products.
 constexpr double kLeastReached = 0.5;
 
-FamilyTraits traits_of(const Study& study) {
+FamilyTraits traits_of(const Study& study, const Run& run) {
   const auto is_expert = [](const Operator& op) { return op.active < 1; };
   const auto& nodes_of = study.platform.devices;
   const bool several = std::any_of(nodes_of.begin(), nodes_of.end(),
@@ -64,7 +65,8 @@ FamilyTraits traits_of(const Study& study) {
   return {.mixture = std::any_of(study.model->operators.begin(), study.model->operators.end(), is_expert),
           .attention = has_attention(*study.model),
           .several_nodes = several,
-          .framework = study.training.framework};
+          .framework = study.training.framework,
+          .measured_device = has_measured_devices(study, run)};
 }
 
 // The range of its time by measured runs of its family, above what no machine can beat. Those runs were predicted from
@@ -102,11 +104,20 @@ RunExpectedMemory expected_memory(const Study& study, const TaskGraph& graph, co
 
 } // namespace
 
+bool has_measured_devices(const Study& study, const Run& run) {
+  return std::all_of(run.cost_basis.begin(), run.cost_basis.end(), [&](const CostBasis& basis) {
+    const auto type = std::find_if(study.platform.types.begin(), study.platform.types.end(),
+                                   [&](const DeviceType& one) { return one.name == basis.type; });
+    const KernelFits* fits = type != study.platform.types.end() ? type->fits.get() : nullptr;
+    return fits != nullptr && (!fits->scale || fits->scale->processors == 1);
+  });
+}
+
 void add_expected(const Study& study, const TaskGraph& graph, Run& run) {
   if (!is_like_measured(run)) {
     return;
   }
-  FamilyTraits traits = traits_of(study);
+  FamilyTraits traits = traits_of(study, run);
   if (const auto family = narrowest_family(study.error_families, traits)) {
     run.expected = expected_time(study, graph, *family, run);
   }

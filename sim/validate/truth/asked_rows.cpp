@@ -70,6 +70,12 @@ AskedRow ask_row(TruthRow row, const fs::path& shipped, StudyNumbers& number_of)
   if (!filled.assumed.empty()) {
     asked.assumed.push_back(std::move(filled.assumed));
   }
+  if (leaves_recompute_open(asked.row)) {
+    TruthRow again = asked.row;
+    again.recompute = "full";
+    filled.others.push_back(std::move(again));
+    asked.assumed.emplace_back("that its interval spans a run whose blocks all run again, too");
+  }
   for (const TruthRow& other : filled.others) {
     if (auto other_study = truth_study(other, shipped); std::holds_alternative<TruthStudy>(other_study)) {
       asked.others.push_back(number_of(std::get<TruthStudy>(other_study).text));

@@ -60,4 +60,10 @@ FilledCells fill_open_cells(TruthRow& row) {
   return filled;
 }
 
+bool leaves_recompute_open(const TruthRow& row) {
+  const std::string_view framework = framework_of(row).name;
+  const bool script = framework.starts_with("pytorch") || framework.starts_with("mxnet");
+  return !script && is_decoder(row) && recompute_stated(row).empty();
+}
+
 } // namespace stagecraft

@@ -19,4 +19,8 @@ struct FilledCells {
 /// and a framework whose recipe has them.
 FilledCells fill_open_cells(TruthRow& row);
 
+/// Whether a decoder's run by a training framework may have recomputed its blocks, for all that the row says. Scripts
+/// of plain PyTorch and MXNet recompute nothing that they do not say.
+bool leaves_recompute_open(const TruthRow& row);
+
 } // namespace stagecraft

@@ -10,6 +10,7 @@
 #include "sim/study/compare/compare.hpp"
 #include "sim/study/compare/replay_prepared.hpp"
 #include "sim/study/keys/input_files.hpp"
+#include "sim/study/measure/expected_range.hpp"
 #include "sim/timeline/memory.hpp"
 #include "sim/validate/truth/pass_spans.hpp"
 #include "sim/workload/attention_kernels.hpp"
@@ -93,6 +94,7 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
     }
   }
   figures.attention = has_attention(*study.model);
+  figures.measured_device = has_measured_devices(study, run);
   const Energy& energy = run.metrics.energy;
   figures.watts = (energy.devices_idle + energy.devices_waiting + energy.devices_dynamic).value /
                   run.metrics.iteration.value / figures.devices;
@@ -126,7 +128,8 @@ std::string to_text(const TruthPrediction& prediction) {
               {"fits", run.fits_share},
               {"busy", run.busy_share},
               {"transfer", run.transfer},
-              {"attention", run.attention}}
+              {"attention", run.attention},
+              {"measured_device", run.measured_device}}
       .dump();
 }
 
@@ -154,7 +157,8 @@ TruthPrediction from_text(const std::string& text) {
                       .fits_share = json["fits"],
                       .busy_share = json["busy"],
                       .transfer = json["transfer"],
-                      .attention = json["attention"]};
+                      .attention = json["attention"],
+                      .measured_device = json["measured_device"]};
 }
 
 } // namespace

@@ -61,12 +61,14 @@ bool passes(const TruthRow& row, const std::vector<RowFilter>& filters) {
 }
 
 FamilyTraits traits_of(const AskedRow& asked, const std::vector<TruthPrediction>& predictions) {
+  const auto& run = std::get<PredictedRun>(predictions[std::get<std::size_t>(asked.study)]);
   return {.time = asked.row.known->kind == FigureKind::time,
           .power = asked.row.known->kind == FigureKind::power,
           .mixture = asked.row.sizes.experts > 0,
-          .attention = std::get<PredictedRun>(predictions[std::get<std::size_t>(asked.study)]).attention,
+          .attention = run.attention,
           .several_nodes = asked.row.nodes > 1,
-          .framework = asked.framework};
+          .framework = asked.framework,
+          .measured_device = run.measured_device};
 }
 
 // What exchanges its rows for those of other models: its architecture and sizes.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/base/units.hpp"
+#include "sim/report/page/error_of_ratio.hpp"
 #include "sim/report/page/finding.hpp"
 #include "sim/report/page/run_values.hpp"
 #include "sim/report/page/sweep/sweep_scale.hpp"
@@ -184,13 +185,14 @@ std::string how_sure(const SweepView& view) {
   if (!answers.empty() && answers.front().best.size() > 1) {
     const SweepAnswer::Point &first = answers.front().best[0], &second = answers.front().best[1];
     const double gap = std::abs(second.score / first.score - 1);
-    constexpr double kClose = 0.02;
     constexpr double kEqual = 1e-3;
+    const std::string next = view.label(second.point);
     text += (text.empty() ? "" : " ") +
-            (gap < kEqual   ? "As good is " + view.label(second.point) + ": choose between them by other reasons."
-             : gap < kClose ? "The next best, " + view.label(second.point) + ", is only " + percent(gap, 1) +
-                                  " behind: choose between them by other reasons."
-                            : "The next best, " + view.label(second.point) + ", is " + percent(gap, 1) + " behind.");
+            (gap < kEqual          ? "As good is " + next + ": choose between them by other reasons."
+             : gap < kErrorOfRatio ? "Too close to call against the next best, " + next + ", which is " +
+                                         percent(gap, 1) + " behind: ratios of two predicted times are " +
+                                         percent(kErrorOfRatio, 0) + " off in the median, on runs that others measured."
+                                   : "The next best, " + next + ", is " + percent(gap, 1) + " behind.");
   }
   return text;
 }

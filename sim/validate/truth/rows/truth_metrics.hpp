@@ -60,6 +60,7 @@ struct PredictedRun {
   double transfer = 0;                          ///< s, the longest transfer between stages
   double training = 0;                          ///< s of the whole training; of a row that has such a figure
   bool attention = false;                       ///< its model has attention
+  bool measured_device = false;                 ///< has_measured_devices()
 
   double peak_memory() const;
   /// The same run as if it had only those parts.
