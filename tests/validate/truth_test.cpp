@@ -776,6 +776,27 @@ TEST_CASE("runs that were measured several times say how alike measurements are"
   CHECK(validation.noise.at("made-up") == near(errors[1]));
 }
 
+// A line of what somebody handed in to a round of MLPerf.
+std::string handed_in(const std::string& name, const std::string& who, const std::string& seconds,
+                      const std::string& round = "v5.0") {
+  std::string row = line(name, "iteration_seconds", "s," + seconds);
+  const std::string paper = "Some Megatron-LM paper";
+  return row.replace(row.find(paper), paper.size(),
+                     "MLPerf Training " + round + " results (" + who + "/results/x at 1234567)");
+}
+
+TEST_CASE("one plan that several hand in to a round is measured several times", "[validate][truth]") {
+  const std::string one = kHeader + handed_in("a", "Dell", "1");
+  CHECK(validated(one + handed_in("b", "NVIDIA", "1.1")).noise.at("made-up") == near((0.1 + 0.1 / 1.1) / 2));
+  CHECK(validated(one + handed_in("b", "NVIDIA", "1.1", "v4.1")).noise.empty()); // another year's software
+}
+
+TEST_CASE("a figure that a source states twice is one measurement", "[validate][truth]") {
+  const std::string twice = kHeader + line("a", "iteration_seconds", "s,1") + line("b", "iteration_seconds", "s,1");
+  CHECK(validated(twice).noise.empty());
+  CHECK(validated(twice + line("c", "iteration_seconds", "s,1.1")).noise.at("made-up") == near((0.1 + 0.1 / 1.1) / 2));
+}
+
 // Predictions of 1 by models whose measurements are exp(score), all of one family.
 std::vector<ScoredPrediction> predictions(const std::vector<double>& scores, const std::string& front = "model ",
                                           const std::string& narrow = "narrow") {

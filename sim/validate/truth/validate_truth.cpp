@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
+#include <tuple>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
@@ -156,25 +158,29 @@ std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const s
   return without_recipes ? families_without_recipes(std::move(bounded.closed)) : error_families_of(bounded.closed);
 }
 
-// Of each table, how far measurements of one configuration are from the median of the others, in the median.
+// The row's configuration, whoever ran it: `MLPerf Training v5.0 results (NAME/results/…)` says who handed it in.
+std::string configuration_by_anyone(TruthRow row) {
+  row.source = row.source.substr(0, row.source.find(" results ("));
+  return configuration_of(row);
+}
+
+// Of each table, how far measurements of one configuration are from the median of the others, in the median. A figure
+// that a source states twice is one measurement.
 std::map<std::string, double> noise_of(const std::vector<AskedRow>& rows) {
-  std::map<std::pair<std::string, std::string>, std::vector<const TruthRow*>> equal;
+  std::map<std::tuple<std::string, std::string, std::string>, std::set<double>> equal;
   for (const AskedRow& asked : rows) {
     if (std::holds_alternative<std::size_t>(asked.study) && asked.row.known->kind == FigureKind::time) {
-      equal[{configuration_of(asked.row), asked.row.metric}].push_back(&asked.row);
+      equal[{asked.row.set, configuration_by_anyone(asked.row), asked.row.metric}].insert(asked.row.value);
     }
   }
   std::map<std::string, std::vector<double>> errors;
   for (const auto& [configuration, measured] : equal) {
-    for (const TruthRow* one : measured) {
+    for (const double one : measured) {
       std::vector<double> others;
-      for (const TruthRow* other : measured) {
-        if (other != one) {
-          others.push_back(other->value);
-        }
-      }
+      std::copy_if(measured.begin(), measured.end(), std::back_inserter(others),
+                   [&](double other) { return other != one; });
       if (!others.empty()) {
-        errors[one->set].push_back(std::abs(quantile(others, 0.5) / one->value - 1));
+        errors[std::get<0>(configuration)].push_back(std::abs(quantile(others, 0.5) / one - 1));
       }
     }
   }
