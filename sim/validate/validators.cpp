@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <system_error>
 
 #include "sim/base/error.hpp"
 #include "sim/base/named_table.hpp"
@@ -63,9 +64,12 @@ void check_separators(const std::filesystem::path& path) {
 }
 
 void check_exists(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) {
-    throw InputError({path.string()}, "no such file or folder");
+  std::error_code failure;
+  if (std::filesystem::exists(path, failure)) {
+    return;
   }
+  const bool none = !failure || failure == std::errc::no_such_file_or_directory;
+  throw InputError({path.string()}, none ? "no such file or folder" : "cannot be read: " + failure.message());
 }
 
 } // namespace

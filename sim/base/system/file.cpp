@@ -37,6 +37,17 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   file.finish();
 }
 
+void make_folder(const std::filesystem::path& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (!failure && std::filesystem::is_directory(path, failure)) {
+    return;
+  }
+  const std::string why = failure ? failure.message() : "there is something else of that name";
+  throw InputError({path.string(), 0, 0},
+                   "no folder can be made here: " + why + "; allowed: a folder in a directory of yours");
+}
+
 std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
                                             bool (*accepts)(const std::filesystem::path& file)) {
   std::vector<std::filesystem::path> files;

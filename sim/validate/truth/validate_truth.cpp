@@ -8,6 +8,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/system/file.hpp"
+#include "sim/base/system/file_names.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/study/keys/take_config.hpp"
@@ -242,12 +243,16 @@ bool taught_devices(const TruthRow& row, const HighestCaps& highest, const Taugh
   return ((of_power || under_a_cap) && is_any_of(row, models.power)) || (!of_power && is_any_of(row, models.times));
 }
 
-// The study of each row that has one, to be looked at and run alone.
+// The study of each row that has one, to be looked at and run alone. It says whose it is: a file's name may not.
 void write_studies(const AskedRows& asked, const fs::path& folder) {
-  fs::create_directories(folder);
+  make_folder(folder);
+  FileNames names;
   for (const AskedRow& one : asked.rows) {
     if (const auto* study = std::get_if<std::size_t>(&one.study)) {
-      write_file((folder / (one.row.case_name + ".yaml")).string(), asked.studies[*study]);
+      const std::string whose =
+          "# case " + on_one_line(one.row.case_name) + " of " + on_one_line(one.row.set) + ".csv\n";
+      write_file((folder / (names.unique(one.row.case_name, one.row.set) + ".yaml")).string(),
+                 whose + asked.studies[*study]);
     }
   }
 }
