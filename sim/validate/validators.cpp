@@ -39,8 +39,9 @@ bool has_no_error(const ValidationRow& row) { return !std::isfinite(row.error())
 Validation without_rows_of_nothing(Validation validation) {
   for (const ValidationRow& row : validation.rows) {
     if (has_no_error(row)) {
-      validation.skipped.push_back(
-          {row.case_name, row.metric + (row.measured == 0 ? ": measured as 0" : ": not a finite number")});
+      validation.skipped.push_back({row.case_name,
+                                    row.metric + (row.measured == 0 ? ": measured as 0" : ": not a finite number"),
+                                    row.metric, row.group});
     }
   }
   std::erase_if(validation.rows, has_no_error);

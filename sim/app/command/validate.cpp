@@ -170,7 +170,10 @@ ExitStatus run(const ValidateCommand& options) {
   emit(options.output, {.table = [&] { return to_text(validation, view_of(options.output)); },
                         .json = [&] { return to_json(validation); },
                         .csv = [&] { return to_csv(validation); }});
-  return validation.rows.empty() ? kNothingFeasible : kDone;
+  if (const std::string unscored = sentence_on_unscored(validation); !unscored.empty() && !options.output.quiet) {
+    remark(unscored + "\n");
+  }
+  return predicts_any(validation) ? kDone : kNothingFeasible;
 }
 
 } // namespace

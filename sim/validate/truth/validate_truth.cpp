@@ -273,7 +273,7 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
   std::set<std::size_t> judged; // studies whose runs are known to have fitted or not
   for (const AskedRow& one : asked.rows) {
     if (const std::string reason = why_not(one, predictions); !reason.empty()) {
-      validation.skipped.push_back({one.row.case_name, reason});
+      validation.skipped.push_back({one.row.case_name, reason, one.row.metric, one.row.set});
       continue;
     }
     const std::size_t study = std::get<std::size_t>(one.study);
@@ -286,7 +286,8 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
         const bool fitted = !is_verdict || one.row.value == 0;
         validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
       } else if (is_verdict) {
-        validation.skipped.push_back({one.row.case_name, "how much memory '" + excerpt(one.row.gpu) + "' has is open"});
+        validation.skipped.push_back({one.row.case_name, "how much memory '" + excerpt(one.row.gpu) + "' has is open",
+                                      one.row.metric, one.row.set});
       }
     }
     if (is_verdict) {
