@@ -8,6 +8,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/validate/truth/rows/truth_device.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
 
 namespace stagecraft {
