@@ -139,6 +139,10 @@ void add_verdicts(const Validation& validation, Json& json) {
   for (const auto& [name, verdicts] : grouped_by(validation.verdicts, set_of)) {
     json["which_runs_fit"]["groups"][name] = to_value(count_verdicts(verdicts));
   }
+  for (const FitVerdict& row : validation.verdict_rows) {
+    json["which_runs_fit"]["rows"].push_back(
+        {{"case", row.case_name}, {"group", row.group}, {"fitted", row.fitted}, {"predicted", row.predicted}});
+  }
   for (const FitVerdict& verdict : validation.verdicts) {
     if (verdict.fitted != verdict.predicted) {
       json["which_runs_fit"]["wrong"].push_back({{"case", verdict.case_name}, {"fitted", verdict.fitted}});
@@ -225,6 +229,9 @@ std::vector<std::pair<std::string, std::vector<std::string>>> by_reason(const st
 
 constexpr std::string_view kScored = "scored", kBeside = "beside", kNotScored = "not scored", kSkipped = "skipped";
 
+constexpr std::string_view kOutOfMemory = "out_of_memory";
+
+std::string_view status_of(const FitVerdict& row) { return row.fitted == row.predicted ? "right" : "wrong"; }
 std::string_view status_of(const ValidationRow& row) { return row.beside ? kBeside : kScored; }
 
 std::vector<Cell> cells_of(const ValidationRow& row, std::string_view status) {
@@ -248,6 +255,18 @@ Table table_of_rows(const Validation& validation) {
   }
   for (const ValidationRow& row : validation.calibration) {
     table.rows.push_back(cells_of(row, kNotScored));
+  }
+  for (const FitVerdict& row : validation.verdict_rows) {
+    std::vector<Cell> cells(table.columns.size());
+    const std::vector<std::string> texts = {row.case_name,
+                                            std::string(kOutOfMemory),
+                                            row.group,
+                                            row.fitted ? "0" : "1",
+                                            row.predicted ? "0" : "1",
+                                            "",
+                                            std::string(status_of(row))};
+    std::transform(texts.begin(), texts.end(), cells.begin(), [](const std::string& text) { return Cell{text}; });
+    table.rows.push_back(std::move(cells));
   }
   return table;
 }
@@ -456,15 +475,23 @@ public:
     text_ += "," + std::string(status) + "," + csv_cell(join(row.assumed, "; ")) + ",\n";
   }
 
+  void add(const FitVerdict& row) {
+    add_name(row.case_name, std::string(kOutOfMemory), row.group);
+    text_ += std::string(row.fitted ? ",0" : ",1") + (row.predicted ? ",0," : ",1,") + blanks() + "," +
+             std::string(status_of(row)) + ",,\n";
+  }
+
   void add(const SkippedCase& skipped) {
     add_name(skipped.case_name, skipped.metric, skipped.group);
-    text_ += std::string(3 + (intervals_ ? 3 : 0) + baselines_.size(), ',') + "," + std::string(kSkipped) + ",," +
-             csv_cell(skipped.why) + "\n";
+    text_ += ",,," + blanks() + "," + std::string(kSkipped) + ",," + csv_cell(skipped.why) + "\n";
   }
 
   std::string text() && { return std::move(text_); }
 
 private:
+  // Of what has neither interval nor baseline.
+  std::string blanks() const { return std::string((intervals_ ? 3 : 0) + baselines_.size(), ','); }
+
   void add_name(const std::string& case_name, const std::string& metric, const std::string& group) {
     text_ += csv_cell(case_name) + "," + csv_cell(metric) + "," + csv_cell(group);
   }
@@ -484,6 +511,9 @@ std::string to_csv(const Validation& validation) {
   for (const ValidationRow& row : validation.calibration) {
     rows.add(row, kNotScored);
   }
+  for (const FitVerdict& row : validation.verdict_rows) {
+    rows.add(row);
+  }
   for (const SkippedCase& skipped : validation.skipped) {
     rows.add(skipped);
   }
@@ -491,7 +521,7 @@ std::string to_csv(const Validation& validation) {
 }
 
 bool predicts_any(const Validation& validation) {
-  return !validation.rows.empty() || !validation.calibration.empty() || !validation.verdicts.empty();
+  return !validation.rows.empty() || !validation.calibration.empty() || !validation.verdict_rows.empty();
 }
 
 std::string sentence_on_unscored(const Validation& validation) {
@@ -526,8 +556,7 @@ std::string to_text(const Validation& validation, const TableView& view) {
   plain.columns.clear();
   plain.sort.clear();
   std::string text = predicts_any(validation) ? "" : "no row was predicted\n";
-  if (!validation.rows.empty() || !validation.calibration.empty()) {
-    const Table rows = table_of_rows(validation);
+  if (const Table rows = table_of_rows(validation); !rows.rows.empty()) {
     text = to_text(view.columns.empty() && view.sort.empty() ? without_blank_columns(rows) : rows, view);
   }
   if (const Table errors = table_of_errors(validation); !errors.rows.empty()) {
@@ -557,7 +586,6 @@ std::string to_text(const Validation& validation, const TableView& view) {
   for (const std::string& note : validation.notes) {
     text += "\n" + note;
   }
-  text.erase(0, text.starts_with('\n') ? 1 : 0); // verdicts alone
   return text + (validation.notes.empty() ? "" : "\n");
 }
 

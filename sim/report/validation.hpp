@@ -53,8 +53,9 @@ struct Validation {
   std::vector<ValidationRow> calibration = {}; ///< rows of models that constants were fitted on: no test of these
   std::map<std::string, std::vector<ValidationRow>> baselines;
   std::vector<SkippedCase> skipped;
-  std::vector<FitVerdict> verdicts = {}; ///< of each run once
-  std::vector<std::string> inputs = {};  ///< files that the validation read
+  std::vector<FitVerdict> verdicts = {};     ///< of each run once
+  std::vector<FitVerdict> verdict_rows = {}; ///< rows that say nothing else of a run
+  std::vector<std::string> inputs = {};      ///< files that the validation read
   /// Of groups in which a configuration was measured several times: the median error of predicting one measurement by
   /// the others of its configuration. No model can be expected to do better.
   std::map<std::string, double> noise = {};
@@ -81,8 +82,8 @@ Accuracy accuracy_of(const std::vector<ValidationRow>& rows);
 /// As JSON: schema stagecraft/1, docs/formats/results.md, "validate".
 std::string to_json(const Validation& validation);
 /// As CSV, a line per row: case, metric, group, measured, predicted, error; where rows have intervals also low, high,
-/// family, and what each baseline predicts; then its status (scored, beside, not scored, skipped), what is assumed of
-/// it, and why it was skipped.
+/// family, and what each baseline predicts; then its status (scored, beside, not scored, right, wrong, skipped), what
+/// is assumed of it, and why it was skipped.
 std::string to_csv(const Validation& validation);
 /// Whether any row was predicted, scored or not.
 bool predicts_any(const Validation& validation);

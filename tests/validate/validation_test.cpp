@@ -107,9 +107,10 @@ TEST_CASE("rows that are not scored, and those that were skipped, are in the tab
   const std::string text = to_text(validation, TableView{.columns = {"all"}});
   CHECK_THAT(text, Catch::Contains("low") && Catch::Contains("90.00 TFLOP/s") && Catch::Contains("120.0 TFLOP/s"));
   CHECK_THAT(text, Catch::Contains("2  a thing\n") && Catch::Contains("2  that it fits\n"));
-  validation = {.source = "data", .verdicts = {{"a", "g", true, true}}};
+  validation = {.source = "data", .verdict_rows = {{"a", "g", false, false}, {"b", "g", false, true}}};
   CHECK(predicts_any(validation));
-  CHECK_THAT(to_text(validation, false), Catch::StartsWith("which runs fit"));
+  CHECK_THAT(to_csv(validation), Catch::EndsWith("\na,out_of_memory,g,1,1,,right,,\nb,out_of_memory,g,1,0,,wrong,,\n"));
+  CHECK_THAT(to_text(validation, false), Catch::StartsWith("case") && Catch::Contains("wrong"));
 }
 
 } // namespace

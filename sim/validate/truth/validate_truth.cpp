@@ -281,6 +281,9 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
     const auto& run = std::get<PredictedRun>(predictions[study]);
     const FigureKind kind = one.row.known->kind;
     const bool is_verdict = kind == FigureKind::verdict;
+    if (is_verdict && !leaves_memory_open(one.row, shipped)) {
+      validation.verdict_rows.push_back({one.row.case_name, one.row.set, one.row.value == 0, run.lacking <= 0});
+    }
     if (tells_whether_it_fits(one.row) && !one.chosen_to_fit && !judged.contains(study)) {
       if (!leaves_memory_open(one.row, shipped)) {
         judged.insert(study);
