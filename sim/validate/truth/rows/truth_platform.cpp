@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <iterator>
 #include <set>
 #include <string_view>
@@ -24,6 +25,28 @@ struct StatedNetwork {
   double gigabits = 0;      // Gb/s of a node; 0: nothing
   bool says_of_what = true; // of a device, a node, or so many ports
 };
+
+// Where the number begins that ends at `end`: with an exponent, as "4e1", and a sign where nothing stands before it, as
+// in "-4 Gb/s" and not in "CX-7".
+std::size_t begin_of_number(const std::string& text, std::size_t end) {
+  const auto digits_before = [&](std::size_t at) {
+    while (at > 0 && (std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0 || text[at - 1] == '.')) {
+      --at;
+    }
+    return at;
+  };
+  const auto is_sign = [&](std::size_t at) { return text[at] == '-' || text[at] == '+'; };
+  std::size_t begin = digits_before(end);
+  std::size_t exponent = begin;
+  exponent -= exponent > 0 && is_sign(exponent - 1) ? 1 : 0;
+  if (begin < end && exponent > 1 && (text[exponent - 1] == 'e' || text[exponent - 1] == 'E') &&
+      digits_before(exponent - 1) < exponent - 1) {
+    begin = digits_before(exponent - 1);
+  }
+  const bool alone =
+      begin > 0 && is_sign(begin - 1) && (begin == 1 || text[begin - 2] == ' ' || text[begin - 2] == ':');
+  return begin < end && alone ? begin - 1 : begin;
+}
 
 // The rate that a text states, in Gb/s, and where it stands; 0: none.
 std::pair<double, std::size_t> stated_gigabits(const std::string& text) {
@@ -51,10 +74,7 @@ std::pair<double, std::size_t> stated_gigabits(const std::string& text) {
   while (end > 0 && text[end - 1] == ' ') {
     --end;
   }
-  std::size_t begin = end;
-  while (begin > 0 && (std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0 || text[begin - 1] == '.')) {
-    --begin;
-  }
+  const std::size_t begin = begin_of_number(text, end);
   return {begin < end ? scale * std::atof(text.substr(begin, end - begin).c_str()) : 0, unit};
 }
 
@@ -214,13 +234,19 @@ std::string join_nodes(yaml::Node& platform, const TruthRow& row, const std::str
   // Of a node as the row counts them, of which a rack has several.
   const int per_node = row.devices_per_node > 0 ? row.devices_per_node : each;
   const auto [stated, says_of_what] = network_of(row.inter_link, per_node);
+  if (const double rate = stated_gigabits(row.inter_link).first; rate < 0 || std::isinf(rate)) {
+    return "the inter_link '" + excerpt(row.inter_link) +
+           "' states no rate that a network has; allowed: above 0 and finite, as '400 Gb/s per GPU'";
+  }
   if (stated <= 0 && platform.find("network") == nullptr) {
     return "nothing says how nodes of " + device +
            " are joined; allowed: an inter_link such as '400 Gb/s per GPU', a device that a shipped cluster has, or "
            "the runs of one node";
   }
   if (stated <= 0) {
-    assumed.push_back("the network of " + std::string(node_of(device)));
+    const bool silent = states_nothing(plain_words(row.inter_link));
+    assumed.push_back("the network of " + std::string(node_of(device)) +
+                      (silent ? "" : ", as inter_link '" + excerpt(row.inter_link) + "' states no rate"));
     return "";
   }
   if (platform.find("network") == nullptr) {
