@@ -58,10 +58,13 @@ TEST_CASE("what the system refuses is an error, and no bug", "[cli][validate]") 
   const Workshop shop;
   shop.write("t.csv", kHeader + row("a"));
   fs::create_symlink("loop", shop.folder() / "loop");
+  fs::create_symlink("loop.csv", shop.folder() / "loop.csv");
   for (const auto& [words, message] : {std::pair{"t.csv --studies /proc/x", "/proc/x: no folder can be made here"},
                                        {"t.csv --figures /proc/x", "/proc/x: no folder can be made here"},
                                        {"t.csv --studies t.csv", "t.csv: no folder can be made here"},
                                        {"loop", "loop: cannot be read: Too many levels of symbolic links"},
+                                       {"loop.csv", "loop.csv: cannot be read: Too many levels of symbolic links"},
+                                       {"nothing.csv", "nothing.csv: no such file"},
                                        {"nothing", "nothing: no such file or folder"}}) {
     const Outcome outcome = shop.run(std::string("validate ") + words);
     CHECK(outcome.status == 2);

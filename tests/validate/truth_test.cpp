@@ -740,7 +740,7 @@ TEST_CASE("flags that mean nothing are located errors", "[validate][truth]") {
   CHECK_THAT(refusal("case,tp_comm_overlap\na,yes\n"), Contains("unknown tp_comm_overlap 'yes'; known: true, false"));
   // Cases of another table in the folder, and of a table that is not here.
   table_of(kHeader + line("b", "iteration_seconds", "s,0.1"), "flagged/u.csv");
-  write_file(table.parent_path() / "flags.csv", "case,recompute\na,none\nb,full\n");
+  write_file(table.parent_path() / "flags.csv", "case,recompute,vp\na,none,n/a\nb,full,2\n");
   CHECK(validate(table, {.shipped = kRoot}).rows.size() == 1);
   write_file(table.parent_path() / "flags.csv", "case,file,recompute\nz,elsewhere.csv,none\na,t.csv,none\n");
   CHECK(validate(table, {.shipped = kRoot}).rows.size() == 1);

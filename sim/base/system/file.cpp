@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <system_error>
 
 #include "sim/base/system/file_writer.hpp"
 
@@ -14,7 +15,9 @@ std::string read_file(const std::filesystem::path& path, int most) {
   std::error_code failure;
   const std::filesystem::file_status status = std::filesystem::status(path, failure);
   if (failure || !std::filesystem::exists(status)) {
-    throw InputError(where, "no such file");
+    const bool none =
+        !failure || failure == std::errc::no_such_file_or_directory || failure == std::errc::not_a_directory;
+    throw InputError(where, none ? "no such file" : "cannot be read: " + failure.message());
   }
   if (!std::filesystem::is_regular_file(status)) {
     throw InputError(where, "not a regular file");

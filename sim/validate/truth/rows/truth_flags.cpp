@@ -82,7 +82,7 @@ CaseFlags flags_of(const CsvTable& table, std::size_t row) {
       continue;
     }
     const CsvCell cell{without_blanks_around(table.at(row, column.name).text), table.at(row, column.name).where};
-    if (!cell.text.empty() && cell.text != "unknown") {
+    if (!cell.text.empty() && cell.text != "unknown" && !(column.is_count && states_nothing(lower_case(cell.text)))) {
       check_cell(column, cell);
       flags.words[std::string(column.name)] = cell.text;
     }
