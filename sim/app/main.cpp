@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <new>
 
@@ -85,6 +86,9 @@ int main(int count, char** arguments) {
     const stagecraft::Advice advice = stagecraft::advice_on(words, failure.what());
     const std::string message = advice.instead.empty() ? failure.what() : advice.instead;
     stagecraft::remark("error: " + message + "\n" + advice.after);
+    return stagecraft::kBadInput;
+  } catch (const std::filesystem::filesystem_error& failure) { // what the system refuses is no bug
+    stagecraft::remark("error: " + failure.path1().string() + ": " + failure.code().message() + "\n");
     return stagecraft::kBadInput;
   } catch (const std::bad_alloc&) {
     std::cerr << "error: this takes more memory than there is\n";

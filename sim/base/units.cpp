@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 
 #include "sim/base/dimension.hpp"
@@ -154,13 +155,26 @@ bool has_leading_zero(std::string_view text) {
   return digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
 }
 
+constexpr std::string_view kNumbers = "; allowed: a decimal number, such as 1.5 or 2e-3";
+
+// Whether digits in front of a text are a number that is too near 0 for a double.
+bool is_too_small(std::string_view text) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string digits(text.data(), end);
+  return failure == std::errc::result_out_of_range && std::abs(std::strtod(digits.c_str(), nullptr)) < 1;
+}
+
 // Reads the number at the front of `text` and puts what follows it into `rest`; refuses forms that only std::from_chars
 // allows.
 double front_number(std::string_view text, std::string_view& rest, const Where& where) {
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (is_too_small(text)) {
+    throw InputError(where, "'" + excerpt(text) + "' is too near 0; allowed: 0, or a number of at least 2.3e-308");
+  }
   if (failure != std::errc{} || !std::isfinite(value)) {
-    throw InputError(where, "'" + excerpt(text) + "' is not a finite number");
+    throw InputError(where, "'" + excerpt(text) + "' is not a finite number" + std::string(kNumbers));
   }
   if (has_leading_zero(text)) {
     throw InputError(where, "'" + excerpt(text) + "' has a leading zero; write it without");
@@ -216,12 +230,12 @@ template DollarsPerSecond parse_quantity<DollarsPerSecond>(std::string_view, con
 
 double parse_number(std::string_view text, const Where& where) {
   if (text.empty()) {
-    throw InputError(where, "a number is missing");
+    throw InputError(where, "a number is missing" + std::string(kNumbers));
   }
   std::string_view rest;
   const double value = front_number(text, rest, where);
   if (!rest.empty()) {
-    throw InputError(where, "'" + excerpt(text) + "' is not a number");
+    throw InputError(where, "'" + excerpt(text) + "' is not a number" + std::string(kNumbers));
   }
   return value;
 }

@@ -279,8 +279,8 @@ private:
     return least;
   }
 
-  // Seconds of a product or an attention at the device's nominal peak, which none beats, whatever fits say of sizes that
-  // nobody measured; 0 of other kernels, and where no peak is known.
+  // Seconds of a product or an attention at the device's nominal peak, which none beats, whatever fits say of sizes
+  // that nobody measured; 0 of other kernels, and where no peak is known.
   static Seconds at_peak(const Kernel& kernel, const DeviceType& type) {
     const bool multiplies = kernel.op == KernelOp::gemm || kernel.op == KernelOp::attention;
     const auto peak = type.peak[static_cast<std::size_t>(kernel.precision)];

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string_view>
+#include <tuple>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/format/csv.hpp"
 #include "sim/base/format/schema.hpp"
 #include "sim/base/named_table.hpp"
@@ -73,6 +76,18 @@ Json to_value(const ValidationRow& row) {
   return json;
 }
 
+Json to_value(const SkippedCase& skipped) {
+  Json json = {{"case", skipped.case_name}};
+  if (!skipped.metric.empty()) {
+    json["metric"] = skipped.metric;
+  }
+  if (!skipped.group.empty()) {
+    json["group"] = skipped.group;
+  }
+  json["why"] = skipped.why;
+  return json;
+}
+
 Json to_value(const WhatIfAccuracy& accuracy) {
   return {{"pairs", accuracy.pairs},
           {"ties", accuracy.ties},
@@ -123,6 +138,10 @@ void add_verdicts(const Validation& validation, Json& json) {
   json["which_runs_fit"] = to_value(count_verdicts(validation.verdicts));
   for (const auto& [name, verdicts] : grouped_by(validation.verdicts, set_of)) {
     json["which_runs_fit"]["groups"][name] = to_value(count_verdicts(verdicts));
+  }
+  for (const FitVerdict& row : validation.verdict_rows) {
+    json["which_runs_fit"]["rows"].push_back(
+        {{"case", row.case_name}, {"group", row.group}, {"fitted", row.fitted}, {"predicted", row.predicted}});
   }
   for (const FitVerdict& verdict : validation.verdicts) {
     if (verdict.fitted != verdict.predicted) {
@@ -187,9 +206,11 @@ std::vector<Cell> cells_of(const std::string& name, const std::vector<Validation
 
 // A figure, with its unit if the metric's name shows it.
 std::string figure_text(const std::string& metric, double value) {
-  return metric.ends_with("_seconds") ? to_text(Seconds{value})
-         : metric.ends_with("_bytes") ? to_text(Bytes{value})
-                                      : to_text(value, 3);
+  return metric.ends_with("_seconds")                  ? to_text(Seconds{value})
+         : metric.ends_with("_bytes")                  ? to_text(Bytes{value})
+         : metric.ends_with("flops_per_device_second") ? to_text(FlopsPerSecond{value})
+         : metric.ends_with("_watts")                  ? to_text(Watts{value})
+                                                       : to_text(value, 3);
 }
 
 // Cases that were left out for one reason, in order of first appearance.
@@ -206,15 +227,85 @@ std::vector<std::pair<std::string, std::vector<std::string>>> by_reason(const st
   return reasons;
 }
 
+constexpr std::string_view kScored = "scored", kBeside = "beside", kNotScored = "not scored", kSkipped = "skipped";
+
+constexpr std::string_view kOutOfMemory = "out_of_memory";
+
+std::string_view status_of(const FitVerdict& row) { return row.fitted == row.predicted ? "right" : "wrong"; }
+std::string_view status_of(const ValidationRow& row) { return row.beside ? kBeside : kScored; }
+
+std::vector<Cell> cells_of(const ValidationRow& row, std::string_view status) {
+  const bool bounded = row.high > 0;
+  return {{row.case_name, Style::plain},
+          {row.metric, Style::plain},
+          {row.group, Style::plain},
+          {figure_text(row.metric, row.measured), Style::plain},
+          {figure_text(row.metric, row.predicted), Style::plain},
+          {percent(row.error(), 2), Style::plain},
+          {status == kScored ? "" : std::string(status), Style::dim},
+          {bounded ? figure_text(row.metric, row.low) : "", Style::plain},
+          {bounded ? figure_text(row.metric, row.high) : "", Style::plain},
+          {row.assumed.empty() ? "" : std::to_string(row.assumed.size()), Style::plain}};
+}
+
 Table table_of_rows(const Validation& validation) {
   Table table = header_of_validated_rows();
   for (const ValidationRow& row : validation.rows) {
-    table.rows.push_back({{row.case_name, Style::plain},
-                          {row.metric, Style::plain},
-                          {row.group, Style::plain},
-                          {figure_text(row.metric, row.measured), Style::plain},
-                          {figure_text(row.metric, row.predicted), Style::plain},
-                          {percent(row.error(), 2), Style::plain}});
+    table.rows.push_back(cells_of(row, status_of(row)));
+  }
+  for (const ValidationRow& row : validation.calibration) {
+    table.rows.push_back(cells_of(row, kNotScored));
+  }
+  for (const FitVerdict& row : validation.verdict_rows) {
+    std::vector<Cell> cells(table.columns.size());
+    const std::vector<std::string> texts = {row.case_name,
+                                            std::string(kOutOfMemory),
+                                            row.group,
+                                            row.fitted ? "0" : "1",
+                                            row.predicted ? "0" : "1",
+                                            "",
+                                            std::string(status_of(row))};
+    std::transform(texts.begin(), texts.end(), cells.begin(), [](const std::string& text) { return Cell{text}; });
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+// Without columns that say nothing of any row, but for those that every table has.
+Table without_blank_columns(Table table) {
+  const std::size_t kept = 6; // up to the error
+  for (std::size_t column = table.columns.size(); column-- > kept;) {
+    const auto at = static_cast<std::ptrdiff_t>(column);
+    if (std::all_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return row[column].text.empty(); })) {
+      table.columns.erase(table.columns.begin() + at);
+      for (auto& row : table.rows) {
+        row.erase(row.begin() + at);
+      }
+    }
+  }
+  return table;
+}
+
+// What is assumed of rows, the most frequent first; how much a device lacks of memory is each row's own.
+Table table_of_assumptions(const Validation& validation) {
+  constexpr std::size_t kShown = 12;
+  std::map<std::string, int> counts;
+  for (const auto* rows : {&validation.rows, &validation.calibration}) {
+    for (const ValidationRow& row : *rows) {
+      for (const std::string& one : row.assumed) {
+        ++counts[one.substr(0, std::min(one.find(", without which"), one.find(", though a device lacks")))];
+      }
+    }
+  }
+  std::vector<std::pair<std::string, int>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  Table table{{{"of rows", Align::right}, {"assumed, as nothing states it"}}, {}};
+  for (std::size_t at = 0; at < std::min(kShown, sorted.size()); ++at) {
+    table.rows.push_back({{std::to_string(sorted[at].second), Style::plain}, {sorted[at].first, Style::plain}});
+  }
+  if (sorted.size() > kShown) {
+    const std::string more = std::to_string(sorted.size() - kShown) + " more; csv and json have those of each row";
+    table.rows.push_back({{"…", Style::dim}, {more, Style::dim}});
   }
   return table;
 }
@@ -345,37 +436,103 @@ std::string to_json(const Validation& validation) {
   add_what_ifs(validation, json);
   json["skipped"] = Json::array();
   for (const SkippedCase& skipped : validation.skipped) {
-    json["skipped"].push_back({{"case", skipped.case_name}, {"why", skipped.why}});
+    json["skipped"].push_back(to_value(skipped));
   }
   json["notes"] = validation.notes;
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string to_csv(const Validation& validation) {
-  const bool intervals = has_intervals(validation);
-  std::string text = "case,metric,group,measured,predicted,error";
-  std::map<std::string, std::map<std::pair<std::string, std::string>, double>> baselines;
-  if (intervals) {
-    text += ",low,high,family";
+namespace {
+
+// The rows of a validation as CSV, whose columns depend on what it has.
+class CsvRows {
+public:
+  explicit CsvRows(const Validation& validation) : intervals_(has_intervals(validation)) {
+    text_ = "case,metric,group,measured,predicted,error";
+    text_ += intervals_ ? ",low,high,family" : "";
     for (const auto& [name, rows] : validation.baselines) {
-      text += "," + csv_cell(name);
+      if (!intervals_) {
+        break;
+      }
+      text_ += "," + csv_cell(name);
       for (const ValidationRow& row : rows) {
-        baselines[name][{row.case_name, row.metric}] = row.predicted;
+        baselines_[name][{row.case_name, row.metric, row.group}] = row.predicted;
       }
     }
+    text_ += ",status,assumed,why\n";
   }
-  text += "\n";
+
+  void add(const ValidationRow& row, std::string_view status) {
+    add_name(row.case_name, row.metric, row.group);
+    text_ += "," + csv_cell(row.measured) + "," + csv_cell(row.predicted) + "," + csv_cell(row.error());
+    if (intervals_) {
+      text_ += (row.high > 0 ? "," + csv_cell(row.low) + "," + csv_cell(row.high) : ",,") + "," + csv_cell(row.family);
+    }
+    for (const auto& [name, of_baseline] : baselines_) {
+      const auto found = of_baseline.find({row.case_name, row.metric, row.group});
+      text_ += "," + (found != of_baseline.end() ? csv_cell(found->second) : std::string());
+    }
+    text_ += "," + std::string(status) + "," + csv_cell(join(row.assumed, "; ")) + ",\n";
+  }
+
+  void add(const FitVerdict& row) {
+    add_name(row.case_name, std::string(kOutOfMemory), row.group);
+    text_ += std::string(row.fitted ? ",0" : ",1") + (row.predicted ? ",0," : ",1,") + blanks() + "," +
+             std::string(status_of(row)) + ",,\n";
+  }
+
+  void add(const SkippedCase& skipped) {
+    add_name(skipped.case_name, skipped.metric, skipped.group);
+    text_ += ",,," + blanks() + "," + std::string(kSkipped) + ",," + csv_cell(skipped.why) + "\n";
+  }
+
+  std::string text() && { return std::move(text_); }
+
+private:
+  // Of what has neither interval nor baseline.
+  std::string blanks() const { return std::string((intervals_ ? 3 : 0) + baselines_.size(), ','); }
+
+  void add_name(const std::string& case_name, const std::string& metric, const std::string& group) {
+    text_ += csv_cell(case_name) + "," + csv_cell(metric) + "," + csv_cell(group);
+  }
+
+  bool intervals_;
+  std::map<std::string, std::map<std::tuple<std::string, std::string, std::string>, double>> baselines_;
+  std::string text_;
+};
+
+} // namespace
+
+std::string to_csv(const Validation& validation) {
+  CsvRows rows(validation);
   for (const ValidationRow& row : validation.rows) {
-    text += csv_cell(row.case_name) + "," + csv_cell(row.metric) + "," + csv_cell(row.group) + "," +
-            csv_cell(row.measured) + "," + csv_cell(row.predicted) + "," + csv_cell(row.error());
-    if (intervals) {
-      text += (row.high > 0 ? "," + csv_cell(row.low) + "," + csv_cell(row.high) : ",,") + "," + csv_cell(row.family);
-    }
-    for (const auto& [name, of_baseline] : baselines) {
-      const auto found = of_baseline.find({row.case_name, row.metric});
-      text += "," + (found != of_baseline.end() ? csv_cell(found->second) : std::string());
-    }
-    text += "\n";
+    rows.add(row, status_of(row));
+  }
+  for (const ValidationRow& row : validation.calibration) {
+    rows.add(row, kNotScored);
+  }
+  for (const FitVerdict& row : validation.verdict_rows) {
+    rows.add(row);
+  }
+  for (const SkippedCase& skipped : validation.skipped) {
+    rows.add(skipped);
+  }
+  return std::move(rows).text();
+}
+
+bool predicts_any(const Validation& validation) {
+  return !validation.rows.empty() || !validation.calibration.empty() || !validation.verdict_rows.empty();
+}
+
+std::string sentence_on_unscored(const Validation& validation) {
+  const auto are = [](std::size_t rows) { return count_of(rows, "row") + (rows == 1 ? " is" : " are"); };
+  std::string text;
+  if (!validation.skipped.empty()) {
+    text = are(validation.skipped.size()) + " skipped, each with its reason";
+  }
+  if (!validation.calibration.empty()) {
+    text += (text.empty() ? "" : "; ") + are(validation.calibration.size()) +
+            " predicted but not scored, since constants rest on their models";
   }
   return text;
 }
@@ -386,7 +543,11 @@ Table header_of_validated_rows() {
            {"group"},
            {"measured", Align::right},
            {"predicted", Align::right},
-           {"error", Align::right}},
+           {"error", Align::right},
+           {"score"},
+           {"low", Align::right},
+           {"high", Align::right},
+           {"assumed", Align::right}},
           {}};
 }
 
@@ -394,12 +555,18 @@ std::string to_text(const Validation& validation, const TableView& view) {
   TableView plain = view; // of the other tables
   plain.columns.clear();
   plain.sort.clear();
-  std::string text = validation.rows.empty() ? "no row was predicted\n" : to_text(table_of_rows(validation), view);
+  std::string text = predicts_any(validation) ? "" : "no row was predicted\n";
+  if (const Table rows = table_of_rows(validation); !rows.rows.empty()) {
+    text = to_text(view.columns.empty() && view.sort.empty() ? without_blank_columns(rows) : rows, view);
+  }
   if (const Table errors = table_of_errors(validation); !errors.rows.empty()) {
     text += "\n" + to_text(errors, plain);
   }
   if (!validation.verdicts.empty()) {
     text += "\n" + to_text(table_of_verdicts(validation.verdicts), plain);
+  }
+  if (const Table assumed = table_of_assumptions(validation); !assumed.rows.empty()) {
+    text += "\n" + to_text(assumed, plain);
   }
   if (!validation.skipped.empty()) {
     Table table{{{"skipped"}, {"why"}}, {}};

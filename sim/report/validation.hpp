@@ -28,6 +28,7 @@ struct ValidationRow {
 
 struct SkippedCase {
   std::string case_name, why;
+  std::string metric = {}, group = {}; ///< as of a row; "": not told
 };
 
 /// Whether a run fits into its devices' memory, as it turned out and as predicted.
@@ -52,8 +53,9 @@ struct Validation {
   std::vector<ValidationRow> calibration = {}; ///< rows of models that constants were fitted on: no test of these
   std::map<std::string, std::vector<ValidationRow>> baselines;
   std::vector<SkippedCase> skipped;
-  std::vector<FitVerdict> verdicts = {}; ///< of each run once
-  std::vector<std::string> inputs = {};  ///< files that the validation read
+  std::vector<FitVerdict> verdicts = {};     ///< of each run once
+  std::vector<FitVerdict> verdict_rows = {}; ///< rows that say nothing else of a run
+  std::vector<std::string> inputs = {};      ///< files that the validation read
   /// Of groups in which a configuration was measured several times: the median error of predicting one measurement by
   /// the others of its configuration. No model can be expected to do better.
   std::map<std::string, double> noise = {};
@@ -80,8 +82,13 @@ Accuracy accuracy_of(const std::vector<ValidationRow>& rows);
 /// As JSON: schema stagecraft/1, docs/formats/results.md, "validate".
 std::string to_json(const Validation& validation);
 /// As CSV, a line per row: case, metric, group, measured, predicted, error; where rows have intervals also low, high,
-/// family, and what each baseline predicts.
+/// family, and what each baseline predicts; then its status (scored, beside, not scored, right, wrong, skipped), what
+/// is assumed of it, and why it was skipped.
 std::string to_csv(const Validation& validation);
+/// Whether any row was predicted, scored or not.
+bool predicts_any(const Validation& validation);
+/// How many rows were skipped and how many are not scored, as a sentence; "": none.
+std::string sentence_on_unscored(const Validation& validation);
 /// The columns of the table of rows.
 Table header_of_validated_rows();
 /// For a terminal: tables of rows, groups, baselines and skipped cases. The view's columns and order are those of the

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/system/file.hpp"
+#include "sim/base/system/file_names.hpp"
 #include "sim/validate/sailor_study.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/validators.hpp"
@@ -37,10 +38,8 @@ void add_rows(const SailorPlan& plan, const SailorStudy& study, const PredictedR
 }
 
 void write_study(const fs::path& folder, const std::string& name, const std::string& text) {
-  fs::create_directories(folder);
-  std::string file = name;
-  std::replace(file.begin(), file.end(), '/', '-');
-  write_file((folder / (file + ".yaml")).string(), text);
+  make_folder(folder);
+  write_file((folder / (name + ".yaml")).string(), text);
 }
 
 } // namespace
@@ -60,6 +59,7 @@ Validation validate_sailor(const fs::path& folder, const ValidateOptions& option
   std::vector<SailorPlan> plans;
   std::vector<SailorStudy> studies;
   std::vector<std::string> texts;
+  FileNames names;
   for (SailorPlan& plan : data.plans()) {
     auto study = sailor_study(plan, data);
     if (const auto* reason = std::get_if<Infeasible>(&study)) {
@@ -69,7 +69,7 @@ Validation validate_sailor(const fs::path& folder, const ValidateOptions& option
     studies.push_back(std::move(std::get<SailorStudy>(study)));
     texts.push_back(studies.back().text);
     if (!options.studies.empty()) {
-      write_study(options.studies, plan.case_name, texts.back());
+      write_study(options.studies, names.unique(plan.case_name), texts.back());
     }
     plans.push_back(std::move(plan));
   }

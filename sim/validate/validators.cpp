@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <system_error>
 
 #include "sim/base/error.hpp"
 #include "sim/base/named_table.hpp"
@@ -38,8 +39,9 @@ bool has_no_error(const ValidationRow& row) { return !std::isfinite(row.error())
 Validation without_rows_of_nothing(Validation validation) {
   for (const ValidationRow& row : validation.rows) {
     if (has_no_error(row)) {
-      validation.skipped.push_back(
-          {row.case_name, row.metric + (row.measured == 0 ? ": measured as 0" : ": not a finite number")});
+      validation.skipped.push_back({row.case_name,
+                                    row.metric + (row.measured == 0 ? ": measured as 0" : ": not a finite number"),
+                                    row.metric, row.group});
     }
   }
   std::erase_if(validation.rows, has_no_error);
@@ -63,9 +65,12 @@ void check_separators(const std::filesystem::path& path) {
 }
 
 void check_exists(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) {
-    throw InputError({path.string()}, "no such file or folder");
+  std::error_code failure;
+  if (std::filesystem::exists(path, failure)) {
+    return;
   }
+  const bool none = !failure || failure == std::errc::no_such_file_or_directory;
+  throw InputError({path.string()}, none ? "no such file or folder" : "cannot be read: " + failure.message());
 }
 
 } // namespace

@@ -46,8 +46,10 @@ TEST_CASE("bad CSV is refused with the place and the reason", "[base][csv][bad-i
   refused("a,b,a\n", "1:5: a second column 'a'");
   refused("a,b\n1,2\n1\n", "3:1: 1 cells; allowed: 2");
   refused("a,b\n1,2,3\n", "2:1: 3 cells; allowed: 2");
-  refused("a,b\n1,\"2\n", "2:3: a quote is not closed");
+  refused("a,b\n1,\"2\n", "2:3: a quote is not closed; allowed: ");
   refused("a,b\n\"1\"2,3\n", "2:1: text follows a closed quote");
+  CHECK(CsvCell{"+0.5"}.number() == 0.5);
+  CHECK_THROWS_WITH(CsvCell{"+-1"}.number(), Catch::Contains("not a finite number"));
   const CsvTable table("a,b\n1,two\n-3,1.5\n", "t.csv", {"a", "b"});
   CHECK_THROWS_WITH(table.at(0, "b").number(), Catch::StartsWith("t.csv:2:3: 'two' is not a"));
   CHECK_THROWS_WITH(table.at(1, "a").number(),

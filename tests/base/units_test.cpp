@@ -101,6 +101,13 @@ TEST_CASE("units of another dimension, of another case or unknown are refused", 
   }
 }
 
+TEST_CASE("a number that is refused says which are allowed", "[base][units]") {
+  CHECK_THROWS_WITH(parse_number("nan", {}), Catch::Contains("not a finite number; allowed: a decimal number"));
+  CHECK_THROWS_WITH(parse_number("1e-400", {}), Catch::Contains("'1e-400' is too near 0; allowed: 0, or"));
+  CHECK_THROWS_WITH(parse_number("1e400", {}), Catch::Contains("not a finite number"));
+  CHECK_THROWS_WITH(parse_number("", {}), Catch::Contains("a number is missing; allowed: a decimal number"));
+}
+
 TEST_CASE("numbers that are not finite are refused", "[base][units]") {
   for (const std::string_view text : {"nan B", "inf B", "-inf B", "infinity B", "B", "", " 1 B", "+1 B", "0x10 B",
                                       "1e999 B", "1e308 TiB", ".5e B", "--1 B", "1,5 B"}) {

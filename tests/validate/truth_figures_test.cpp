@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/truth/convergence.hpp"
 #include "sim/validate/truth/open_cells.hpp"
+#include "sim/validate/truth/rows/truth_device.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
 #include "sim/validate/validators.hpp"
 #include "tests/error_of.hpp"

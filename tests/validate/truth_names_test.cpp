@@ -1,5 +1,6 @@
 // What people call devices, frameworks and settings in tables of measured runs. The tables here are made up.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/base/named_table.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
 #include "sim/validate/truth/rows/truth_row.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
@@ -73,6 +74,138 @@ TEST_CASE("a name without a form factor is that of the module which nodes are ma
   TruthRow alone = row_on("V100");
   alone.devices = alone.devices_per_node = 1;
   CHECK_THAT(text_of(alone), Contains(type_is("v100-pcie-16gb"))); // a card, as far as one device says
+}
+
+TEST_CASE("a device that is not known is no other that shares a word with it", "[validate][truth]") {
+  for (const auto& [name, nearest] : {std::pair{"RTX 4070", "rtx-4090-24gb"},
+                                      {"RTX 4080", "rtx-3080-10gb, rtx-4090-24gb"},
+                                      {"RTX 4060 Ti", "rtx-2080-ti-11gb"},
+                                      {"RTX 3080 Ti", "rtx-2080-ti-11gb"},
+                                      {"TITAN RTX", "rtx-2080-ti-11gb"},
+                                      {"RTX A4000", "rtx-a5000-24gb, rtx-a6000-48gb"},
+                                      {"RTX", "rtx-3080-10gb"},
+                                      {"RTX PRO 6000", "rtx-6000-ada"},
+                                      {"Quadro P6000", "quadro-rtx-6000-24gb"},
+                                      {"TPU v5e", "tpu-v5p, tpu-v6e"},
+                                      {"H100 NVL", "h100-pcie-80gb"},
+                                      {"H100 SXM 64GB", "h100-pcie-80gb, h100-sxm-80gb"},
+                                      {"MI250X GCD", "mi250-gcd-64gb"},
+                                      {"A100 H100", "a100-pcie-40gb"},
+                                      {"MI300A", "mi300x-192gb"}}) {
+    CAPTURE(name);
+    CHECK_THAT(text_on(name),
+               Catch::StartsWith("refused: the GPU '" + std::string(name) + "' is not known; nearest: " + nearest));
+  }
+  CHECK_THAT(text_on("quantum"), Catch::StartsWith("refused: the GPU 'quantum' is not known; allowed: one of "));
+  CHECK_THAT(text_on(""), Catch::StartsWith("refused: the row names no GPU; allowed: one of "));
+  // AMD's modules of two chips, of which a node has eight.
+  CHECK_THAT(text_on("MI250X"), Contains("'MI250X', of which a node has eight chips (GCD), is not known"));
+}
+
+TEST_CASE("words that tell no devices apart, and a series that is left out, change no device", "[validate][truth]") {
+  for (const auto& [name, device] : {std::pair{"8 x NVIDIA A100-SXM4-80GB", "a100-sxm-80gb"},
+                                     {"HGX H100 8-GPU 80GB HBM3", "h100-sxm-80gb"},
+                                     {"Tesla P100-PCIE-16GB", "p100-pcie-16gb"},
+                                     {"NVIDIA GeForce RTX 4090", "rtx-4090-24gb"},
+                                     {"4090", "rtx-4090-24gb"},
+                                     {"Quadro RTX A6000", "rtx-a6000-48gb"},
+                                     {"RTX 6000 Ada Generation", "rtx-6000-ada-48gb"},
+                                     {"quadro-rtx6000", "quadro-rtx-6000-24gb"},
+                                     {"GB200 NVL72", "gb200"},
+                                     {"H200 NVL", "h200-nvl-141gb"}}) {
+    CAPTURE(name);
+    CHECK_THAT(text_on(name), Contains(type_is(device)));
+  }
+}
+
+TEST_CASE("a name that leaves the memory open says which other it is not", "[validate][truth]") {
+  const auto assumed = [](const char* gpu) {
+    const auto study = truth_study(row_on(gpu), kRoot);
+    return join(std::get<TruthStudy>(study).assumed, "; ");
+  };
+  CHECK_THAT(assumed("A100"), Contains("the device type a100-sxm-40gb, and not a100-sxm-80gb"));
+  CHECK_THAT(assumed("H100"), Contains("the device type h100-sxm-80gb") && !Contains("and not"));
+}
+
+TEST_CASE("a rate of a network is read with its sign and exponent", "[validate][truth]") {
+  const auto on = [](const std::string& words) {
+    TruthRow row = row_on("H100");
+    row.inter_link = words;
+    return text_of(row);
+  };
+  CHECK_THAT(on("4e2 Gb/s per GPU"), Contains("\"bandwidth\": \"45.000000 GB/s\""));
+  CHECK_THAT(on("ConnectX-7 400 Gb/s per GPU"), Contains("\"bandwidth\": \"45.000000 GB/s\""));
+  for (const std::string words : {"-4 Gb/s per GPU", "1e999 Gb/s per GPU"}) {
+    CHECK(on(words) == "refused: the inter_link '" + words +
+                           "' states no rate that a network has; allowed: above 0 and finite, as '400 Gb/s per GPU'");
+  }
+  TruthRow silent = row_on("H100");
+  const auto assumed = [&](const char* words) {
+    silent.inter_link = words;
+    return join(std::get<TruthStudy>(truth_study(silent, kRoot)).assumed, "; ");
+  };
+  CHECK_THAT(assumed("fast"), Contains("the network of dgx-h100, as inter_link 'fast' states no rate"));
+  CHECK_THAT(assumed("not stated"), Contains("the network of dgx-h100") && !Contains("states no rate"));
+}
+
+TEST_CASE("key-value heads are as many as ranks of a larger tensor group", "[validate][truth]") {
+  TruthRow row = row_on("H100");
+  row.sizes.key_value_heads = 1;
+  row.degrees.tensor = 4;
+  const auto study = truth_study(row, kRoot);
+  REQUIRE(std::holds_alternative<TruthStudy>(study));
+  CHECK_THAT(join(std::get<TruthStudy>(study).assumed, "; "),
+             Contains("4 key-value heads for 1, one for each rank of a tensor group"));
+  TruthRow other = row;
+  other.sizes.key_value_heads = 4;
+  CHECK(text_of(other) == text_of(row));
+  other.sizes.key_value_heads = 3;
+  CHECK(text_of(other) == "refused: kv_heads, 3, do not divide heads, 8");
+  row.sizes.experts = 4;
+  row.sizes.experts_active = 8;
+  row.sizes.expert_hidden = 512;
+  CHECK(text_of(row) == "refused: experts_active, 8, are more than experts, 4");
+}
+
+TEST_CASE("what a row states against itself, or in words that mean nothing here, is a reason", "[validate][truth]") {
+  const auto reason = [](void (*change)(TruthRow & row)) {
+    TruthRow row = row_on("H100");
+    change(row);
+    return text_of(row);
+  };
+  CHECK(reason([](TruthRow& row) { row.nodes = 1; }) ==
+        "refused: num_gpus 16 are not those of 1 node of 8 devices; allowed: 1 to 8");
+  CHECK_THAT(reason([](TruthRow& row) { row.nodes = 3; }), Contains("allowed: 17 to 24"));
+  CHECK_THAT(reason([](TruthRow& row) { row.zero = "4"; }), Contains("the zero_stage '4' is not modelled; allowed: 0"));
+  CHECK_THAT(reason([](TruthRow& row) { row.zero = "-1"; }), Contains("the zero_stage '-1' is not modelled"));
+  CHECK_THAT(reason([](TruthRow& row) { row.zero = "not stated"; }), !Contains("refused"));
+  CHECK_THAT(reason([](TruthRow& row) {
+               row.recompute = "";
+               row.flags["recompute"] = "nonsense";
+             }),
+             Contains("the recompute 'nonsense' is not modelled"));
+  CHECK_THAT(reason([](TruthRow& row) { row.flags["cpu_offload"] = "optimizer 500 %"; }), Contains("is not modelled"));
+  CHECK(reason([](TruthRow& row) { row.model = " "; }) == "refused: the row names no model");
+}
+
+TEST_CASE("words of a row that change nothing are said", "[validate][truth]") {
+  const auto assumed = [](void (*change)(TruthRow & row)) {
+    TruthRow row = row_on("H100");
+    change(row);
+    return join(std::get<TruthStudy>(truth_study(row, kRoot)).assumed, "; ");
+  };
+  CHECK_THAT(assumed([](TruthRow& row) { row.data_set = "foo"; }), Contains("nothing of the data set 'foo'"));
+  CHECK_THAT(assumed([](TruthRow& row) { row.schedule = "nonsense"; }), Contains("nothing of the schedule 'nonsense'"));
+  CHECK_THAT(assumed([](TruthRow& row) {
+               row.degrees.pipeline = 4;
+               row.schedule = "anything but 1f1b";
+             }),
+             Contains("the schedule 'anything but 1f1b' as 1f1b"));
+  CHECK_THAT(assumed([](TruthRow& row) {
+               row.degrees.pipeline = 4;
+               row.schedule = "non-interleaved 1F1B";
+             }),
+             !Contains("the schedule"));
 }
 
 TEST_CASE("cards of several nodes are joined by PCIe in a node, and as the row says between nodes",

@@ -29,7 +29,7 @@ std::string line(const std::string& name, const std::string& metric, const std::
 
 fs::path table_of(const std::string& lines, const std::string& name = "made-up.csv") {
   const fs::path folder = fs::temp_directory_path() / ("stagecraft-truth-" + std::to_string(::getpid()));
-  fs::create_directories(folder);
+  fs::create_directories((folder / name).parent_path());
   write_file(folder / name, lines);
   return folder / name;
 }
@@ -684,6 +684,66 @@ TEST_CASE("malformed rows are located errors", "[validate][truth]") {
   CHECK_THAT(error(kHeader + line("a", "iteration_seconds", "s,inf")), Contains("made-up.csv:2:"));
   CHECK_THAT(error(kHeader + "a,b,c\n"), Contains("made-up.csv:2:"));
   CHECK_THAT(error(kHeader + line("a", "iteration_seconds", "s,-1")), Contains("made-up.csv:2:"));
+}
+
+// Of a table with these columns beside a value.
+std::string refusal_of(const std::string& column, const std::string& cell) {
+  return error_of([&] {
+    validated("case,model,gpu,global_batch,metric,unit,value," + column + "\na,GPT,H100,8,iteration_seconds,s,1," +
+              cell + "\n");
+  });
+}
+
+TEST_CASE("cells that cannot be what their column is are located errors", "[validate][truth]") {
+  for (const char* column : {"tensor_parallel", "pipeline_parallel", "data_parallel", "nodes", "num_gpus",
+                             "gpus_per_node", "layers", "hidden", "heads", "seq_len"}) {
+    CAPTURE(column);
+    CHECK_THAT(refusal_of(column, "0"), Contains("made-up.csv:2:36: '0' is not allowed; allowed: an integer in [1, "));
+  }
+  CHECK_THAT(refusal_of("micro_batch", "2147483648"), Contains(":2:36: '2147483648' is out of range; allowed: 1 to "));
+  CHECK_THAT(refusal_of("vocab", "-4"), Contains(":2:36: '-4' is not allowed"));
+  CHECK_THAT(refusal_of("note", "power_limit_W=abc"),
+             Contains(":2:36: 'power_limit_W=abc' states no number; allowed: power_limit_W=N, "));
+  CHECK_THAT(refusal_of("note", "dataset=imagenet; power_limit_W=-5"), Contains("'power_limit_W=-5' states no number"));
+  CHECK_THAT(refusal_of("note", "accumulated batch per GPU: 0"), Contains("states no number"));
+  const auto figure = [](const std::string& words) { return error_of([&] { validated(kHeader + words); }); };
+  CHECK_THAT(figure(line("a", "mfu_percent", "%,200")), Contains("'mfu_percent' is 200 %; allowed: 0 to 100 %"));
+  CHECK_THAT(figure(line("a", "mfu", "fraction,43")), Contains("is 43; allowed: 0 to 1, and up to 100 of the unit %"));
+  CHECK_THAT(figure(line("a", "out_of_memory", "bool,2")), Contains("'out_of_memory' is 2; allowed: 1 where"));
+  CHECK_THAT(figure(line(std::string("o\0k", 3), "iteration_seconds", "s,1")),
+             Contains("made-up.csv:2:1: the case 'o\\x00k' has a control character in its name"));
+}
+
+TEST_CASE("cells that are no numbers are reasons", "[validate][truth]") {
+  for (const char* words : {"nan", "four"}) {
+    const Validation validation = validated("case,model,gpu,global_batch,metric,unit,value,vocab\n"
+                                            "a,GPT,H100,8,iteration_seconds,s,1," +
+                                            std::string(words) + "\n");
+    REQUIRE(validation.skipped.size() == 1);
+    CHECK(validation.skipped.front().why == "vocab is '" + std::string(words) + "', which is no whole number");
+    CHECK(validation.skipped.front().metric == "iteration_seconds");
+    CHECK(validation.skipped.front().group == "made-up");
+  }
+}
+
+TEST_CASE("flags that mean nothing are located errors", "[validate][truth]") {
+  const fs::path table = table_of(kHeader + line("a", "iteration_seconds", "s,0.1"), "flagged/t.csv");
+  const auto refusal = [&](const std::string& flags) {
+    write_file(table.parent_path() / "flags.csv", flags);
+    return error_of([&] { validate(table, {.shipped = kRoot}); });
+  };
+  CHECK_THAT(refusal("case,recompute\nb,full\n"), Contains("flags.csv:2:1: no table here has a case 'b'"));
+  CHECK_THAT(refusal("case,recompute\na,full\na,none\n"), Contains("flags.csv:3:1: case 'a' is there twice"));
+  CHECK_THAT(refusal("case,recompte\na,full\n"), Contains("unknown column 'recompte'; did you mean 'recompute'?"));
+  CHECK_THAT(refusal("case,fsdp\na,maybe\n"), Contains("flags.csv:2:3: unknown fsdp 'maybe'; known: none, "));
+  CHECK_THAT(refusal("case,vp\na,-3\n"), Contains("flags.csv:2:3: '-3' is not allowed; allowed: an integer in [1, "));
+  CHECK_THAT(refusal("case,tp_comm_overlap\na,yes\n"), Contains("unknown tp_comm_overlap 'yes'; known: true, false"));
+  // Cases of another table in the folder, and of a table that is not here.
+  table_of(kHeader + line("b", "iteration_seconds", "s,0.1"), "flagged/u.csv");
+  write_file(table.parent_path() / "flags.csv", "case,recompute,vp\na,none,n/a\nb,full,2\n");
+  CHECK(validate(table, {.shipped = kRoot}).rows.size() == 1);
+  write_file(table.parent_path() / "flags.csv", "case,file,recompute\nz,elsewhere.csv,none\na,t.csv,none\n");
+  CHECK(validate(table, {.shipped = kRoot}).rows.size() == 1);
 }
 
 TEST_CASE("several tables are predicted as a folder of them is, each once", "[validate][truth]") {

@@ -69,10 +69,48 @@ TEST_CASE("a validation as JSON, CSV and text", "[report][validation]") {
                           "\"bias\"", "\"spearman\"", "\"baselines\"", "\"plain\"", "\"skipped\"", "\"no clock\""}) {
     CHECK_THAT(json, Catch::Contains(key));
   }
-  CHECK_THAT(to_csv(validation), Catch::StartsWith("case,metric,group,measured,predicted,error\ncase,m,,10,11,"));
+  CHECK_THAT(to_csv(validation),
+             Catch::StartsWith("case,metric,group,measured,predicted,error,status,assumed,why\ncase,m,,10,11,0.1"));
   CHECK_THAT(to_text(validation, false), Catch::Contains("10.00 %") && Catch::Contains("baseline: plain"));
   validation.rows = rows_of("layer_seconds", {{0.00021, 0.00042}}); // too small for fixed decimals
   CHECK_THAT(to_text(validation, false), Catch::Contains("210.0 us") && Catch::Contains("420.0 us"));
+}
+
+TEST_CASE("rows that are not scored, and those that were skipped, are in the table and in the CSV",
+          "[report][validation]") {
+  const auto row = [](const char* name) {
+    return ValidationRow{.case_name = name,
+                         .metric = "model_flops_per_device_second",
+                         .group = "g",
+                         .measured = 100e12,
+                         .predicted = 110e12,
+                         .low = 90e12,
+                         .high = 120e12,
+                         .assumed = {"a thing", "that it fits, though a device lacks 1 GiB"}};
+  };
+  Validation validation{.source = "data",
+                        .calibration = {row("taught")},
+                        .skipped = {{"gone", "no such device", "iteration_seconds", "g"}}};
+  const std::string alone = to_text(validation, false);
+  CHECK_THAT(alone, !Catch::Contains("no row was predicted") && Catch::Contains("taught") &&
+                        Catch::Contains("not scored") && Catch::Contains("rows that constants were fitted on"));
+  CHECK(predicts_any(validation));
+  CHECK(sentence_on_unscored(validation) ==
+        "1 row is skipped, each with its reason; 1 row is predicted but not scored, "
+        "since constants rest on their models");
+  validation.rows = {row("ours")};
+  const std::string csv = to_csv(validation);
+  CHECK_THAT(csv, Catch::StartsWith("case,metric,group,measured,predicted,error,low,high,family,status,assumed,why\n"));
+  CHECK_THAT(csv, Catch::Contains(",scored,\"a thing; that it fits, though a device lacks 1 GiB\",\ntaught,"));
+  CHECK_THAT(csv, Catch::Contains(",not scored,") &&
+                      Catch::EndsWith("gone,iteration_seconds,g,,,,,,,skipped,,no such device\n"));
+  const std::string text = to_text(validation, TableView{.columns = {"all"}});
+  CHECK_THAT(text, Catch::Contains("low") && Catch::Contains("90.00 TFLOP/s") && Catch::Contains("120.0 TFLOP/s"));
+  CHECK_THAT(text, Catch::Contains("2  a thing\n") && Catch::Contains("2  that it fits\n"));
+  validation = {.source = "data", .verdict_rows = {{"a", "g", false, false}, {"b", "g", false, true}}};
+  CHECK(predicts_any(validation));
+  CHECK_THAT(to_csv(validation), Catch::EndsWith("\na,out_of_memory,g,1,1,,right,,\nb,out_of_memory,g,1,0,,wrong,,\n"));
+  CHECK_THAT(to_text(validation, false), Catch::StartsWith("case") && Catch::Contains("wrong"));
 }
 
 } // namespace

@@ -1,6 +1,9 @@
 // stagecraft validate: predicts measured runs and says how far off the predictions are; or one real run task by task.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <filesystem>
+#include <set>
+#include <system_error>
 
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
@@ -13,6 +16,8 @@
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/validation_charts.hpp"
 #include "sim/validate/run_figures.hpp"
+#include "sim/validate/truth/rows/truth_row.hpp"
+#include "sim/validate/truth/validate_truth.hpp"
 #include "sim/validate/validators.hpp"
 
 namespace stagecraft {
@@ -71,6 +76,48 @@ const std::string& only_file(const ValidateCommand& options, const char* flag) {
   return options.files.front();
 }
 
+// The files that a call reads: those given, of a folder its tables, or all where it has other measurements, and the
+// flags beside a table.
+std::vector<std::string> inputs_of(const ValidateCommand& options) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> inputs;
+  for (const fs::path path : options.files) {
+    std::error_code failure;
+    const bool folder = fs::is_directory(path, failure), tables = is_truth(path);
+    inputs.push_back(path.string());
+    inputs.push_back(((folder ? path : path.parent_path()) / "flags.csv").string());
+    for (const fs::path& file : files_at(
+             path, tables ? is_truth_table : [](const fs::path&) { return true; })) {
+      inputs.push_back(file.string());
+    }
+  }
+  return inputs;
+}
+
+// Before anything is predicted: no output replaces an input or another output, and all can be written.
+void check_outputs(const ValidateCommand& options) {
+  const std::vector<std::string> inputs = inputs_of(options);
+  std::set<std::filesystem::path> outputs;
+  for (const std::string& output : {options.output.file, options.errors, options.pairs, options.trace}) {
+    if (output.empty()) {
+      continue;
+    }
+    keep_inputs(output, inputs);
+    check_writable(output);
+    std::error_code failure;
+    const bool is_stream = std::filesystem::is_other(output, failure);
+    if (!is_stream &&
+        !outputs.insert(std::filesystem::weakly_canonical(std::filesystem::absolute(output), failure)).second) {
+      throw InputError({output, 0, 0}, "two outputs go into this file; allowed: a name for each");
+    }
+  }
+  for (const std::string& folder : {options.studies, options.figures}) {
+    if (!folder.empty()) {
+      make_folder(folder);
+    }
+  }
+}
+
 ExitStatus validate_timeline(const ValidateCommand& options) {
   const RunRecord record = read_run_record(only_file(options, "--timeline"));
   const RunAccuracy accuracy = accuracy_of(record);
@@ -92,6 +139,7 @@ ExitStatus validate_timeline(const ValidateCommand& options) {
 }
 
 ExitStatus run(const ValidateCommand& options) {
+  check_outputs(options);
   if (options.timeline) {
     return validate_timeline(options);
   }
@@ -122,7 +170,10 @@ ExitStatus run(const ValidateCommand& options) {
   emit(options.output, {.table = [&] { return to_text(validation, view_of(options.output)); },
                         .json = [&] { return to_json(validation); },
                         .csv = [&] { return to_csv(validation); }});
-  return validation.rows.empty() ? kNothingFeasible : kDone;
+  if (const std::string unscored = sentence_on_unscored(validation); !unscored.empty() && !options.output.quiet) {
+    remark(unscored + "\n");
+  }
+  return predicts_any(validation) ? kDone : kNothingFeasible;
 }
 
 } // namespace

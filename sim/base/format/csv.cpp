@@ -80,7 +80,8 @@ private:
         next_line();
       }
     }
-    throw InputError(cell.where, "a quote is not closed");
+    throw InputError(cell.where,
+                     "a quote is not closed; allowed: a quote at the end of the cell, too, and two for one in it");
   }
 
   void end_line() {
@@ -132,7 +133,8 @@ std::string without_blanks_around(const std::string& text) {
 }
 
 double CsvCell::number(double low, double high) const {
-  const double value = parse_number(text, where);
+  const bool plus = text.starts_with('+') && !text.starts_with("+-") && is_number(text); // as spreadsheets write some
+  const double value = parse_number(std::string_view(text).substr(plus ? 1 : 0), where);
   if (value < low || value > high) {
     throw InputError(where,
                      in_quotes(text) + " is out of range; allowed: " + to_text(low, 0) +

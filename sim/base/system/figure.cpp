@@ -88,7 +88,7 @@ std::string draw(const Figure& figure, const std::filesystem::path& folder) {
   if (figure.series.empty() || std::any_of(figure.series.begin(), figure.series.end(), empty)) {
     return "there is nothing to draw";
   }
-  std::filesystem::create_directories(folder);
+  make_folder(folder);
   std::string data;
   for (const Series& one : figure.series) { // gnuplot separates data sets by two empty lines
     data += (data.empty() ? "" : "\n\n") + std::string("# ") +

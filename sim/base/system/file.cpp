@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <system_error>
 
 #include "sim/base/system/file_writer.hpp"
 
@@ -14,7 +15,9 @@ std::string read_file(const std::filesystem::path& path, int most) {
   std::error_code failure;
   const std::filesystem::file_status status = std::filesystem::status(path, failure);
   if (failure || !std::filesystem::exists(status)) {
-    throw InputError(where, "no such file");
+    const bool none =
+        !failure || failure == std::errc::no_such_file_or_directory || failure == std::errc::not_a_directory;
+    throw InputError(where, none ? "no such file" : "cannot be read: " + failure.message());
   }
   if (!std::filesystem::is_regular_file(status)) {
     throw InputError(where, "not a regular file");
@@ -35,6 +38,17 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   FileWriter file(path);
   file.add(text);
   file.finish();
+}
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (!failure && std::filesystem::is_directory(path, failure)) {
+    return;
+  }
+  const std::string why = failure ? failure.message() : "there is something else of that name";
+  throw InputError({path.string(), 0, 0},
+                   "no folder can be made here: " + why + "; allowed: a folder in a directory of yours");
 }
 
 std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,

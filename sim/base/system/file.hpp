@@ -22,6 +22,9 @@ std::string read_file(const std::filesystem::path& path, int most = kMostMebibyt
 /// keeps permissions. Writes directly to what is no regular file, such as a pipe. InputError when it cannot be written.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+/// Makes the folder, and those above it, where there is none. InputError when it cannot be made, or is no folder.
+void make_folder(const std::filesystem::path& path);
+
 /// The file at `path`, or the files in the folder there, sorted by name; only those that `accepts` accepts.
 std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
                                             bool (*accepts)(const std::filesystem::path& file));

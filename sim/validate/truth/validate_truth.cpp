@@ -10,12 +10,14 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/system/file.hpp"
+#include "sim/base/system/file_names.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/study/keys/take_config.hpp"
 #include "sim/validate/truth/asked_rows.hpp"
 #include "sim/validate/truth/baselines.hpp"
 #include "sim/validate/truth/intervals.hpp"
+#include "sim/validate/truth/rows/truth_device.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
 #include "sim/validate/truth/what_ifs.hpp"
 
@@ -250,12 +252,16 @@ bool taught_devices(const TruthRow& row, const HighestCaps& highest, const Taugh
   return ((of_power || under_a_cap) && is_any_of(row, models.power)) || (!of_power && is_any_of(row, models.times));
 }
 
-// The study of each row that has one, to be looked at and run alone.
+// The study of each row that has one, to be looked at and run alone. It says whose it is: a file's name may not.
 void write_studies(const AskedRows& asked, const fs::path& folder) {
-  fs::create_directories(folder);
+  make_folder(folder);
+  FileNames names;
   for (const AskedRow& one : asked.rows) {
     if (const auto* study = std::get_if<std::size_t>(&one.study)) {
-      write_file((folder / (one.row.case_name + ".yaml")).string(), asked.studies[*study]);
+      const std::string whose =
+          "# case " + on_one_line(one.row.case_name) + " of " + on_one_line(one.row.set) + ".csv\n";
+      write_file((folder / (names.unique(one.row.case_name, one.row.set) + ".yaml")).string(),
+                 whose + asked.studies[*study]);
     }
   }
 }
@@ -276,20 +282,24 @@ ScoredRows score_rows(const AskedRows& asked, const std::vector<TruthPrediction>
   std::set<std::size_t> judged; // studies whose runs are known to have fitted or not
   for (const AskedRow& one : asked.rows) {
     if (const std::string reason = why_not(one, predictions); !reason.empty()) {
-      validation.skipped.push_back({one.row.case_name, reason});
+      validation.skipped.push_back({one.row.case_name, reason, one.row.metric, one.row.set});
       continue;
     }
     const std::size_t study = std::get<std::size_t>(one.study);
     const auto& run = std::get<PredictedRun>(predictions[study]);
     const FigureKind kind = one.row.known->kind;
     const bool is_verdict = kind == FigureKind::verdict;
+    if (is_verdict && !leaves_memory_open(one.row, shipped)) {
+      validation.verdict_rows.push_back({one.row.case_name, one.row.set, one.row.value == 0, run.lacking <= 0});
+    }
     if (tells_whether_it_fits(one.row) && !one.chosen_to_fit && !judged.contains(study)) {
       if (!leaves_memory_open(one.row, shipped)) {
         judged.insert(study);
         const bool fitted = !is_verdict || one.row.value == 0;
         validation.verdicts.push_back({one.row.case_name, one.row.set, fitted, run.lacking <= 0});
       } else if (is_verdict) {
-        validation.skipped.push_back({one.row.case_name, "how much memory '" + excerpt(one.row.gpu) + "' has is open"});
+        validation.skipped.push_back({one.row.case_name, "how much memory '" + excerpt(one.row.gpu) + "' has is open",
+                                      one.row.metric, one.row.set});
       }
     }
     if (is_verdict) {

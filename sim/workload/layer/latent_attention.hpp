@@ -11,7 +11,8 @@ namespace stagecraft {
 /// [s, heads * e].
 Shape latent_attention_shape(Layer&);
 LayerCost latent_attention_cost(const Layer&);
-/// Attention in heads as wide as the mean of keys and values, and what turns rotary parts and writes keys of full width.
+/// Attention in heads as wide as the mean of keys and values, and what turns rotary parts and writes keys of full
+/// width.
 LayerKernels latent_attention_kernels(const Layer&);
 Signature latent_attention_signature(const Layer&, std::int64_t samples);
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -84,6 +85,7 @@ struct TruthMetric {
   bool falls_with_time = false;                ///< a rate
   TruthRow (*base)(TruthRow row) = nullptr;    ///< the run whose figure this one is a part of; null: it is absolute
   double (*told)(double figure) = same_figure; ///< what is compared of a figure of the table, in SI units
+  double most = std::numeric_limits<double>::infinity(); ///< of a figure of the table, in SI units
 };
 
 std::span<const TruthMetric> truth_metrics();

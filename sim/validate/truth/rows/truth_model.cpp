@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
@@ -279,6 +280,17 @@ Decoder decoder_of(const TruthRow& row, const ModelFamily& family) {
   return d;
 }
 
+// Megatron Core gives each rank of a tensor group that is larger than the key-value heads one of them, so that several
+// ranks hold the same.
+void replicate_key_value_heads(Decoder& d, int tensor, std::vector<std::string>& assumed) {
+  if (tensor > d.key_value_heads && tensor % d.key_value_heads == 0 && d.heads % tensor == 0 &&
+      d.latent.key_value_rank == 0) {
+    assumed.push_back(count_of(tensor, "key-value head") + " for " + std::to_string(d.key_value_heads) +
+                      ", one for each rank of a tensor group");
+    d.key_value_heads = tensor;
+  }
+}
+
 // What the study says of adapters, where the run trains these alone.
 std::string adapters_of(const TruthRow& row, std::vector<std::string>& assumed) {
   if (!trains_adapters(row)) {
@@ -358,9 +370,15 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
   if (d.predicts_further) {
     part.assumed.emplace_back("one layer that predicts the token after the next");
   }
-  if (d.key_value_heads > d.heads || d.heads % d.key_value_heads != 0 || (d.experts.top > d.experts.count)) {
-    return Infeasible{"kv_heads does not divide heads, or experts_active is above experts"};
+  if (d.heads % d.key_value_heads != 0) {
+    return Infeasible{"kv_heads, " + std::to_string(d.key_value_heads) + ", do not divide heads, " +
+                      std::to_string(d.heads)};
   }
+  if (d.experts.top > d.experts.count) {
+    return Infeasible{"experts_active, " + std::to_string(d.experts.top) + ", are more than experts, " +
+                      std::to_string(d.experts.count)};
+  }
+  replicate_key_value_heads(d, row.degrees.tensor, part.assumed);
   part.text = "model:\n" + adapters_of(row, part.assumed) + "  workload:\n" +
               with_indent(is_of_layers(row) ? blocks_alone(workload_of(d), d) : workload_of(d), "    ");
   return part;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <iterator>
 #include <set>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/study/keys/inputs.hpp"
+#include "sim/validate/truth/rows/truth_device.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
 
 namespace stagecraft {
@@ -18,184 +20,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_digits(std::string_view word) {
-  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-// A word of a name of a device as shipped names have it: "sxm" of the sockets that its generations call SXM2, SXM4 and
-// SXM5, "80gb" of "80g". Nothing where it tells no devices apart.
-std::string usual_word(const std::string& word) {
-  constexpr std::array<std::string_view, 4> kSaysNothing = {"nvidia", "amd", "tesla", "instinct"};
-  if (std::find(kSaysNothing.begin(), kSaysNothing.end(), word) != kSaysNothing.end()) {
-    return "";
-  }
-  if (word == "sxm2" || word == "sxm4" || word == "sxm5") {
-    return "sxm";
-  }
-  const std::string_view number = std::string_view(word).substr(0, word.empty() ? 0 : word.size() - 1);
-  return word.ends_with('g') && is_digits(number) ? word + "b" : word;
-}
-
-// "h100" and "sxm5" of "8xh100sxm5", "rtx" and "4090" of "rtx4090", "rtx", "2080" and "ti" of "rtx2080ti".
-void add_parts(std::string word, std::vector<std::string>& to) {
-  constexpr std::string_view kTi = "ti";
-  if (word.size() > kTi.size() && word.ends_with(kTi) &&
-      std::isdigit(static_cast<unsigned char>(word[word.size() - kTi.size() - 1])) != 0) {
-    to.emplace_back(kTi);
-    word.erase(word.size() - kTi.size());
-  }
-  const std::size_t letters = word.find_first_not_of("0123456789");
-  if (letters > 0 && letters != std::string::npos && word[letters] == 'x') { // so many of them
-    word.erase(0, letters + 1);
-  }
-  const std::size_t socket = word.find("sxm");
-  if (socket > 0 && socket != std::string::npos) {
-    to.push_back(word.substr(0, socket));
-    word.erase(0, socket);
-  } else if (word.starts_with("rtx") && is_digits(std::string_view(word).substr(std::string_view("rtx").size()))) {
-    to.emplace_back("rtx");
-    word.erase(0, std::string_view("rtx").size());
-  }
-  to.push_back(word);
-}
-
-// The words of a name of a device, as "a100", "sxm", "80gb" of "NVIDIA A100-SXM4-80GB" and of "A100 SXM 80 GB".
-std::set<std::string> words_of(const std::string& name) {
-  std::vector<std::string> found;
-  std::string word;
-  for (const char c : name + "-") {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      word += c;
-    } else if (!word.empty()) {
-      if ((word == "gb" || word == "gib") && !found.empty() && is_digits(found.back())) {
-        found.back() += "gb";
-      } else {
-        add_parts(word, found);
-      }
-      word.clear();
-    }
-  }
-  std::set<std::string> words;
-  std::transform(found.begin(), found.end(), std::inserter(words, words.end()), usual_word);
-  words.erase("");
-  return words;
-}
-
-std::set<std::string> device_names(const fs::path& shipped) {
-  std::error_code failure;
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(shipped / "platforms" / "devices", failure)) {
-    names.insert(entry.path().stem().string());
-  }
-  return names;
-}
-
-// "80gb", and not "gb200".
-bool is_size(const std::string& word) {
-  return word.size() > 2 && word.ends_with("gb") && word.find_first_not_of("0123456789") == word.size() - 2;
-}
-
-struct NodeOf {
-  std::string_view family, node; ///< of a device type, and the platform that is a node of it
-};
-// The first family that fits.
-constexpr std::array kNodes = {
-    NodeOf{"a100-sxm", "dgx-a100"},    NodeOf{"h100-sxm", "dgx-h100"}, NodeOf{"h200", "dgx-h200"},
-    NodeOf{"h800", "hgx-h800"},        NodeOf{"h20-", "dgx-h100"},     NodeOf{"a800-sxm", "hgx-a800"},
-    NodeOf{"b200", "dgx-b200"},        NodeOf{"b300", "dgx-b200"},     NodeOf{"gb200", "gb200-nvl72"},
-    NodeOf{"gb300", "gb200-nvl72"},    NodeOf{"mi3", "mi300x-8"},      NodeOf{"v100-sxm3", "dgx-2"},
-    NodeOf{"v100-sxm", "nvlink-v100"},
-};
-constexpr std::string_view kPlainNode = "pcie-v100";
-
-std::string_view node_of(const std::string& device) {
-  const auto found =
-      std::find_if(kNodes.begin(), kNodes.end(), [&](const NodeOf& one) { return device.starts_with(one.family); });
-  return found == kNodes.end() ? kPlainNode : found->node;
-}
-
-// What a row calls its devices, in words. Those of a chassis of NVIDIA's are in its sockets, of a DGX-2 in SXM3; a card
-// is on PCIe; and of AMD's modules of two chips a framework sees one, of which a node has eight.
-std::set<std::string> wanted_words(const TruthRow& row) {
-  constexpr int kChipsOfNode = 8;
-  std::set<std::string> wanted = words_of(plain_words(row.gpu));
-  if (wanted.erase("dgx") + wanted.erase("hgx") > 0) {
-    wanted.insert("sxm");
-  }
-  if (lower_case(row.gpu).find("dgx-2") != std::string::npos) {
-    for (const char* word : {"2", "2h", "sxm"}) {
-      wanted.erase(word);
-    }
-    wanted.insert("sxm3");
-  }
-  if (wanted.contains("nvl")) {
-    wanted.insert("pcie");
-  }
-  if ((wanted.contains("mi250") && !wanted.contains("128gb")) ||
-      (wanted.contains("mi250x") && row.devices_per_node >= kChipsOfNode)) {
-    wanted.insert("gcd");
-  }
-  return wanted;
-}
-
-// Whether a shipped name's family, its first word, is wanted, or a model of that family that no other has: "4090".
-bool may_be(const std::string& name, const std::set<std::string>& wanted) {
-  constexpr std::size_t kTelling = 4; // characters
-  const std::size_t end = name.find('-');
-  const std::string model = end == std::string::npos ? "" : name.substr(end + 1, name.find('-', end + 1) - end - 1);
-  return wanted.contains(name.substr(0, end)) ||
-         (name.starts_with("rtx-") && model.size() >= kTelling && wanted.contains(model));
-}
-
-// The device type with the most words in common, among those that a name may be.
-// Words that only one of the two has count half against it. Of several it is, in a node of several, the one that
-// shipped nodes are made of: who writes "8 x H100" and not "H100 PCIe" has those of a DGX.
-std::string nearest_device(const TruthRow& row, const fs::path& shipped) {
-  const std::set<std::string> wanted = wanted_words(row);
-  const bool several = std::max(row.devices_per_node, row.devices) > 1;
-  std::string best;
-  double best_score = 0;
-  for (const std::string& name : device_names(shipped)) {
-    const std::set<std::string> has = words_of(name);
-    if (!may_be(name, wanted)) {
-      continue;
-    }
-    const auto common = static_cast<double>(
-        std::count_if(has.begin(), has.end(), [&](const std::string& word) { return wanted.contains(word); }));
-    const double score = common - (static_cast<double>(has.size() + wanted.size()) - 2 * common) / 2;
-    const bool in_nodes = several && node_of(name) != kPlainNode && node_of(best) == kPlainNode;
-    if (best.empty() || score > best_score || (score == best_score && in_nodes)) {
-      best = name;
-      best_score = score;
-    }
-  }
-  return best;
-}
-
-// A laboratory whose devices its rows do not tell apart from others, and the type that they are.
-struct Laboratory {
-  std::string_view name, device, measured;
-};
-constexpr std::array kLaboratories = {
-    // Its own kernels of a B200 come with its runs, and this type has their speed.
-    Laboratory{"SimuMax", "b200-sxm", "b200-sxm-simumax"},
-    // Its "v100" trains ResNet-50 with 360 images at once, BERT with 56 sequences, for which 16 GB are too few.
-    Laboratory{"Zeus", "v100-pcie-16gb", "v100-pcie-32gb"},
-};
-
-// The type of the row's devices: what its laboratory is known to have, where that is more than the row says.
-std::string device_of(const TruthRow& row, const fs::path& shipped) {
-  const std::string device = nearest_device(row, shipped);
-  const auto own = std::find_if(kLaboratories.begin(), kLaboratories.end(),
-                                [&](const Laboratory& one) { return one.device == device && row.mentions(one.name); });
-  return own == kLaboratories.end() ? device : std::string(own->measured);
-}
-
 // What a text says of a node's network.
 struct StatedNetwork {
   double gigabits = 0;      // Gb/s of a node; 0: nothing
   bool says_of_what = true; // of a device, a node, or so many ports
 };
+
+// Where the number begins that ends at `end`: with an exponent, as "4e1", and a sign where nothing stands before it, as
+// in "-4 Gb/s" and not in "CX-7".
+std::size_t begin_of_number(const std::string& text, std::size_t end) {
+  const auto digits_before = [&](std::size_t at) {
+    while (at > 0 && (std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0 || text[at - 1] == '.')) {
+      --at;
+    }
+    return at;
+  };
+  const auto is_sign = [&](std::size_t at) { return text[at] == '-' || text[at] == '+'; };
+  std::size_t begin = digits_before(end);
+  std::size_t exponent = begin;
+  exponent -= exponent > 0 && is_sign(exponent - 1) ? 1 : 0;
+  if (begin < end && exponent > 1 && (text[exponent - 1] == 'e' || text[exponent - 1] == 'E') &&
+      digits_before(exponent - 1) < exponent - 1) {
+    begin = digits_before(exponent - 1);
+  }
+  const bool alone =
+      begin > 0 && is_sign(begin - 1) && (begin == 1 || text[begin - 2] == ' ' || text[begin - 2] == ':');
+  return begin < end && alone ? begin - 1 : begin;
+}
 
 // The rate that a text states, in Gb/s, and where it stands; 0: none.
 std::pair<double, std::size_t> stated_gigabits(const std::string& text) {
@@ -223,10 +74,7 @@ std::pair<double, std::size_t> stated_gigabits(const std::string& text) {
   while (end > 0 && text[end - 1] == ' ') {
     --end;
   }
-  std::size_t begin = end;
-  while (begin > 0 && (std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0 || text[begin - 1] == '.')) {
-    --begin;
-  }
+  const std::size_t begin = begin_of_number(text, end);
   return {begin < end ? scale * std::atof(text.substr(begin, end - begin).c_str()) : 0, unit};
 }
 
@@ -386,13 +234,19 @@ std::string join_nodes(yaml::Node& platform, const TruthRow& row, const std::str
   // Of a node as the row counts them, of which a rack has several.
   const int per_node = row.devices_per_node > 0 ? row.devices_per_node : each;
   const auto [stated, says_of_what] = network_of(row.inter_link, per_node);
+  if (const double rate = stated_gigabits(row.inter_link).first; rate < 0 || std::isinf(rate)) {
+    return "the inter_link '" + excerpt(row.inter_link) +
+           "' states no rate that a network has; allowed: above 0 and finite, as '400 Gb/s per GPU'";
+  }
   if (stated <= 0 && platform.find("network") == nullptr) {
     return "nothing says how nodes of " + device +
            " are joined; allowed: an inter_link such as '400 Gb/s per GPU', a device that a shipped cluster has, or "
            "the runs of one node";
   }
   if (stated <= 0) {
-    assumed.push_back("the network of " + std::string(node_of(device)));
+    const bool silent = states_nothing(plain_words(row.inter_link));
+    assumed.push_back("the network of " + std::string(node_of(device)) +
+                      (silent ? "" : ", as inter_link '" + excerpt(row.inter_link) + "' states no rate"));
     return "";
   }
   if (platform.find("network") == nullptr) {
@@ -408,40 +262,15 @@ std::string join_nodes(yaml::Node& platform, const TruthRow& row, const std::str
 
 } // namespace
 
-std::set<std::string> device_precisions(const TruthRow& row, const fs::path& shipped) {
-  std::set<std::string> precisions;
-  const std::string device = device_of(row, shipped);
-  if (!device.empty()) {
-    const yaml::Node file = yaml::load(shipped / "platforms/devices" / (device + ".yaml"));
-    const yaml::Node* peaks = file.find("peak");
-    for (const auto& entry : peaks == nullptr ? std::vector<yaml::Node::Entry>() : peaks->entries) {
-      precisions.insert(entry.key);
-    }
-  }
-  return precisions;
-}
-
-bool leaves_memory_open(const TruthRow& row, const fs::path& shipped) {
-  const std::set<std::string> wanted = words_of(plain_words(row.gpu));
-  std::set<std::string> sizes;
-  for (const std::string& name : device_names(shipped)) {
-    const std::set<std::string> has = words_of(name);
-    if (std::includes(has.begin(), has.end(), wanted.begin(), wanted.end())) {
-      std::copy_if(has.begin(), has.end(), std::inserter(sizes, sizes.end()), is_size);
-    }
-  }
-  return sizes.size() > 1;
-}
-
 std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devices, const fs::path& shipped) {
-  const std::string device = device_of(row, shipped);
-  if (device.empty()) {
-    return Infeasible{"no shipped device type is called like '" + excerpt(row.gpu) +
-                      "'; allowed: one of `stagecraft list devices`"};
+  auto found = truth_device(row, shipped);
+  if (auto* reason = std::get_if<Infeasible>(&found)) {
+    return std::move(*reason);
   }
+  const std::string& device = std::get<std::string>(found);
   StudyPart part;
-  if (words_of(device) != words_of(plain_words(row.gpu))) {
-    part.assumed.push_back("the device type " + device);
+  if (std::string assumed = assumed_device(row, device, shipped); !assumed.empty()) {
+    part.assumed.push_back(std::move(assumed));
   }
   yaml::Node platform = yaml::load(shipped / "platforms" / (std::string(node_of(device)) + ".yaml"));
   const Where where{"platform", 0, 0};

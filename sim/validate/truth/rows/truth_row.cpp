@@ -12,7 +12,9 @@
 #include "sim/base/system/file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/validate/truth/rows/truth_flags.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
+#include "sim/validate/truth/rows/truth_study.hpp"
 
 namespace stagecraft {
 namespace {
@@ -74,9 +76,9 @@ public:
   }
   const CsvCell& cell(std::string_view column) const { return table_.at(number_, column); }
 
-  // The whole number in front of the cell, 0 where it is empty. What is behind a space is a remark; a text without a
-  // number in front is remembered.
-  int count(std::string_view column) {
+  // The whole number in front of the cell, of `least` or more, 0 where it is empty. What is behind a space is a remark;
+  // a text without a number in front is remembered.
+  int count(std::string_view column, int least = 0) {
     if (!table_.has(column)) {
       return 0;
     }
@@ -89,17 +91,18 @@ public:
       return 0;
     }
     if (number.find_first_not_of("0123456789-") != std::string::npos) {
-      remember(column, cell.text);
+      remember(column, "which is no whole number");
       return 0;
     }
-    return number == "-" ? 0 : CsvCell{number, cell.where}.integer(0, kMost);
+    return number == "-" ? 0 : CsvCell{number, cell.where}.integer(least, kMost);
   }
 
+  // The number in the cell, of 1 or more, 0 where it is empty.
   double number(std::string_view column) {
     if (!table_.has(column) || text(column).empty()) {
       return 0;
     }
-    return figure(column);
+    return CsvCell{without_thousands(text(column)), table_.at(number_, column).where}.number(1, kMost);
   }
 
   // The cell as a number of 0 or more; it must not be empty.
@@ -107,16 +110,32 @@ public:
     return CsvCell{without_thousands(text(column)), table_.at(number_, column).where}.number(0);
   }
 
-  std::optional<bool> truth(std::string_view column) const {
+  std::optional<bool> truth(std::string_view column) {
     const std::string value = lower_case(text(column));
-    return value == "true" || value == "1"    ? std::optional(true)
-           : value == "false" || value == "0" ? std::optional(false)
-                                              : std::nullopt;
+    if (value == "true" || value == "1") {
+      return true;
+    }
+    if (value == "false" || value == "0") {
+      return false;
+    }
+    if (!states_nothing(value)) {
+      remember(column, "which is neither true nor false");
+    }
+    return std::nullopt;
+  }
+
+  // The words that a vocabulary begins with, as "50257 (padded)"; sizes in thousands are rounded, and so not read.
+  int vocabulary() {
+    const std::string words = text("vocab");
+    if (states_nothing(plain_words(words)) || words.find('k') == 2) {
+      return 0;
+    }
+    return count("vocab");
   }
 
 private:
-  void remember(std::string_view column, const std::string& text) {
-    row_.unreadable = std::string(column) + " is '" + excerpt(text) + "'";
+  void remember(std::string_view column, std::string_view why) {
+    row_.unreadable = std::string(column) + " is '" + excerpt(text(column)) + "', " + std::string(why);
   }
 
   const CsvTable& table_;
@@ -125,22 +144,22 @@ private:
 };
 
 void read_sizes(Line& line, TruthSizes& sizes) {
-  sizes = {.layers = line.count("layers"),
-           .hidden = line.count("hidden"),
-           .heads = line.count("heads"),
+  sizes = {.layers = line.count("layers", 1),
+           .hidden = line.count("hidden", 1),
+           .heads = line.count("heads", 1),
            .key_value_heads = line.count("kv_heads"),
            .feed_forward = line.count("ffn_hidden"),
            .experts = line.count("experts"),
            .experts_active = line.count("experts_active"),
            .expert_hidden = line.count("moe_ffn"),
-           .sequence = line.count("seq_len")};
+           .sequence = line.count("seq_len", 1)};
 }
 
 void read_degrees(Line& line, TruthDegrees& degrees) {
-  degrees = {.tensor = line.count("tensor_parallel"),
-             .pipeline = line.count("pipeline_parallel"),
+  degrees = {.tensor = line.count("tensor_parallel", 1),
+             .pipeline = line.count("pipeline_parallel", 1),
              .interleave = line.count("virtual_stages"),
-             .data = line.count("data_parallel"),
+             .data = line.count("data_parallel", 1),
              .context = line.count("context_parallel"),
              .expert = line.count("expert_parallel"),
              .sequence = line.truth("sequence_parallel")};
@@ -161,10 +180,28 @@ std::string text_after(const std::string& text, std::string_view words) {
   return lower_case(text.substr(begin, std::min(text.find_first_of(";, ", begin), text.size()) - begin));
 }
 
+// The number behind words of a note, as 150 of "power_limit_W=150; dataset=cifar10"; 0 where the words are not there.
+double number_of_note(const Line& line, const std::string& note, std::string_view words) {
+  const std::size_t found = note.find(words);
+  if (found == std::string::npos) {
+    return 0;
+  }
+  const std::size_t begin = note.find_first_not_of(' ', found + words.size());
+  const std::size_t end = std::min(note.find_first_of(";, ", begin), note.size());
+  const std::string text = begin == std::string::npos ? "" : note.substr(begin, end - begin);
+  const Where where = line.cell("note").where;
+  const std::optional<double> number = find_amount(text);
+  if (!number || *number < 1 || *number > kMost) {
+    throw InputError(where, "'" + std::string(words) + excerpt(text) + "' states no number; allowed: " +
+                                std::string(words) + "N, a number from 1 to " + std::to_string(kMost));
+  }
+  return *number;
+}
+
 // What tables say of a run in their notes.
-void read_note(TruthRow& row) {
-  row.power_cap = std::max(0, number_after(row.note, "power_limit_W="));
-  row.accumulated = std::max(0, number_after(row.note, "accumulated batch per GPU: "));
+void read_note(const Line& line, TruthRow& row) {
+  row.power_cap = number_of_note(line, row.note, "power_limit_W=");
+  row.accumulated = static_cast<int>(number_of_note(line, row.note, "accumulated batch per GPU: "));
   row.data_set = text_after(row.note, "dataset=");
   row.optimizer = text_after(row.note, "optimizer=");
   const auto known =
@@ -172,6 +209,23 @@ void read_note(TruthRow& row) {
   row.epoch_samples = known == kDataSets.end() ? 0 : known->samples;
   row.epoch_host_seconds = known == kDataSets.end() ? 0 : known->host_seconds;
   row.in_16_bits = known != kDataSets.end() && known->in_16_bits;
+}
+
+// Refuses what a figure cannot be, as more of a whole than there is.
+void check_value(const Line& line, const TruthRow& row, double told) {
+  const Where& where = line.cell("value").where;
+  if (row.value < 0 || told > row.known->most) {
+    const bool percents = row.unit == "%";
+    throw InputError(where, "'" + row.metric + "' is " + line.text("value") + (percents ? " %" : "") +
+                                "; allowed: 0 to " +
+                                (percents                                             ? "100 %"
+                                 : row.known->key == "mfu" || row.known->key == "hfu" ? "1, and up to 100 of the unit %"
+                                                                                      : "1"));
+  }
+  if (row.known->kind == FigureKind::verdict && told != 0 && told != 1) {
+    throw InputError(where, "'" + row.metric + "' is " + line.text("value") +
+                                "; allowed: 1 where a device lacked memory, 0 where none did");
+  }
 }
 
 void read_value(Line& line, TruthRow& row) {
@@ -182,9 +236,7 @@ void read_value(Line& line, TruthRow& row) {
     const double scale = scale_of(*row.known, row.unit, line.cell("unit").where);
     const double told = line.figure("value") * scale;
     row.value = row.known->told(told);
-    if (row.value < 0) { // the rest of a whole, of which it is more
-      throw InputError(line.cell("value").where, "'" + row.metric + "' is " + to_digits(told, 3) + "; allowed: 0 to 1");
-    }
+    check_value(line, row, told);
     if (row.metric == "epoch_seconds" && row.epoch_samples > 0) {
       row.value *= static_cast<double>(row.global_batch) / row.epoch_samples;
     }
@@ -202,48 +254,33 @@ TruthRow read_row(const CsvTable& table, std::size_t number, const std::string& 
   row.model = line.text("model");
   row.note = line.text("note");
   read_sizes(line, row.sizes);
-  const std::string vocabulary = line.text("vocab");
-  row.sizes.vocabulary =
-      !vocabulary.empty() && std::isdigit(static_cast<unsigned char>(vocabulary[0])) != 0 && vocabulary.find('k') != 2
-          ? line.count("vocab")
-          : 0;
+  row.sizes.vocabulary = line.vocabulary();
   row.gpu = line.text("gpu");
   row.intra_link = line.text("intra_link");
   row.inter_link = line.text("inter_link");
-  row.devices_per_node = line.count("gpus_per_node");
-  row.nodes = line.count("nodes");
-  row.devices = line.count("num_gpus");
+  row.devices_per_node = line.count("gpus_per_node", 1);
+  row.nodes = line.count("nodes", 1);
+  row.devices = line.count("num_gpus", 1);
   read_degrees(line, row.degrees);
   row.zero = line.text("zero_stage");
   row.precision = line.text("precision");
   row.schedule = line.text("schedule");
   row.recompute = line.text("recompute");
   row.micro_batch = line.number("micro_batch");
-  row.global_batch = line.count("global_batch");
-  read_note(row);
+  row.global_batch = line.count("global_batch", 1);
+  read_note(line, row);
   read_value(line, row);
   return row;
 }
 
-// The flags of each case of a table, by column.
-using Flags = std::map<std::string, std::map<std::string, std::string>>;
-
-Flags read_flags(const std::filesystem::path& file, const std::string& set) {
-  const CsvTable table(read_file(file.string()), file.string(), {"case"});
-  Flags flags;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.has("file") && table.at(row, "file").text != set + ".csv") {
-      continue;
-    }
-    std::map<std::string, std::string>& of_case = flags[table.at(row, "case").text];
-    for (const std::string& column : table.columns()) {
-      const std::string& text = table.at(row, column).text;
-      if (column != "case" && column != "file" && !text.empty() && text != "unknown") {
-        of_case[column] = text;
-      }
-    }
+void check_name(const TruthRow& row) {
+  if (row.case_name.empty()) {
+    throw InputError(row.where, "the case has no name; allowed: a name of its own for each row");
   }
-  return flags;
+  if (on_one_line(row.case_name) != row.case_name) {
+    throw InputError(row.where, "the case '" + on_one_line(excerpt(row.case_name)) +
+                                    "' has a control character in its name; allowed: a name on one line");
+  }
 }
 
 // The table's flags go before, unless they were read in files of another run.
@@ -256,6 +293,12 @@ void add_launcher_flags(std::map<std::string, std::string>& flags, std::map<std:
 }
 
 } // namespace
+
+bool states_nothing(std::string_view words) {
+  constexpr auto kSilent =
+      std::to_array<std::string_view>({"", "-", "?", "n/a", "na", "none", "not stated", "unknown", "unspecified"});
+  return std::find(kSilent.begin(), kSilent.end(), words) != kSilent.end();
+}
 
 std::string TruthRow::flag(const std::string& column) const {
   const auto found = flags.find(column);
@@ -271,7 +314,8 @@ bool TruthRow::mentions(std::string_view word) const {
 
 int number_after(const std::string& text, std::string_view words) {
   const std::size_t found = text.find(words);
-  return found == std::string::npos ? 0 : std::atoi(text.c_str() + found + words.size());
+  const long number = found == std::string::npos ? 0 : std::strtol(text.c_str() + found + words.size(), nullptr, 10);
+  return static_cast<int>(std::clamp<long>(number, -kMost, kMost));
 }
 
 std::vector<std::string> missing_columns(const std::filesystem::path& file) {
@@ -295,24 +339,23 @@ std::vector<TruthRow> read_truth(const std::filesystem::path& file) {
   const std::string set = file.stem().string();
   const std::filesystem::path beside = file.parent_path() / "flags.csv";
   std::error_code failure;
-  const Flags flags = std::filesystem::is_regular_file(beside, failure) ? read_flags(beside, set) : Flags();
+  const TableFlags flags = std::filesystem::is_regular_file(beside, failure) ? read_flags(beside, set) : TableFlags();
   std::vector<TruthRow> rows;
   std::set<std::string> cases;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     rows.push_back(read_row(table, row, set));
-    if (rows.back().case_name.empty()) {
-      throw InputError(rows.back().where, "the case has no name; allowed: a name of its own for each row");
-    }
+    check_name(rows.back());
     if (!cases.insert(rows.back().case_name).second) {
       throw InputError(rows.back().where, "case '" + excerpt(rows.back().case_name) +
                                               "' is there twice; allowed: a name of its own for "
                                               "each row");
     }
     if (const auto found = flags.find(rows.back().case_name); found != flags.end()) {
-      rows.back().flags = found->second;
+      rows.back().flags = found->second.words;
     }
     add_launcher_flags(rows.back().flags, launcher_flags(rows.back()));
   }
+  check_cases(flags, cases, file);
   return rows;
 }
 

@@ -69,6 +69,9 @@ std::map<std::string, std::string> launcher_flags(const TruthRow& row);
 /// The number that follows these words in a text; 0 where they are not there, or no number follows.
 int number_after(const std::string& text, std::string_view words);
 
+/// Whether a cell's words, as plain_words(), say that its source states nothing.
+bool states_nothing(std::string_view words);
+
 /// The columns that a table in this schema needs and the file's first line lacks.
 std::vector<std::string> missing_columns(const std::filesystem::path& file);
 /// Whether the file is a table in this schema, by its header.

@@ -8,6 +8,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/validate/truth/rows/truth_device.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
 
 namespace stagecraft {
@@ -49,6 +50,16 @@ int devices_of_one_replica(const TruthDegrees& degrees) {
 
 namespace {
 
+// Nodes may have more devices than a run used, of which the last may stand in part of a node; "": it may be so.
+std::string contradiction_of(const TruthRow& row) {
+  const long long each = row.devices_per_node, all = each * row.nodes;
+  if (row.devices == 0 || all == 0 || (row.devices <= all && row.devices > all - each)) {
+    return "";
+  }
+  return "num_gpus " + std::to_string(row.devices) + " are not those of " + count_of(row.nodes, "node") + " of " +
+         count_of(each, "device") + "; allowed: " + std::to_string(all - each + 1) + " to " + std::to_string(all);
+}
+
 std::string reason_of(const std::string& metric) {
   const std::string_view why = why_not_predicted(metric);
   if (!why.empty()) {
@@ -70,14 +81,20 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
     return Infeasible{"the metric " + (row.metric.empty() ? "is not stated" : "'" + row.metric + "' is not predicted") +
                       reason_of(row.metric)};
   }
+  if (plain_words(row.model).empty()) {
+    return Infeasible{"the row names no model"};
+  }
   if (!row.unreadable.empty()) {
-    return Infeasible{row.unreadable + ", which is no number"};
+    return Infeasible{row.unreadable};
   }
   if (row.metric == "epoch_seconds" && row.epoch_samples == 0) {
     return Infeasible{"how many samples an epoch of its data set has is not known"};
   }
   if (row.value == 0 && row.known->kind != FigureKind::verdict) {
     return Infeasible{"it was measured as 0, from which nothing is off by a share"};
+  }
+  if (std::string reason = contradiction_of(row); !reason.empty()) {
+    return Infeasible{std::move(reason)};
   }
   const int stated = truth_devices(row);
   const int devices = stated > 0 ? stated : devices_of_one_replica(row.degrees);
@@ -95,6 +112,9 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   }
   if (stated == 0) {
     study.assumed.emplace_back("one replica");
+  }
+  if (!row.data_set.empty() && row.epoch_samples == 0) {
+    study.assumed.push_back("nothing of the data set '" + excerpt(row.data_set) + "', which is not known");
   }
   std::optional<ShippedModel> named = shipped_model(row, shipped);
   TrainingSetting setting{.devices = devices, .model = named ? &*named : nullptr};

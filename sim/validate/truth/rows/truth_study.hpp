@@ -58,12 +58,6 @@ std::variant<StudyPart, Infeasible> truth_model(const TruthRow& row, bool pads_v
 std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devices,
                                                    const std::filesystem::path& shipped);
 
-/// The precisions of which the row's device type states a peak; none where no shipped one is called like it.
-std::set<std::string> device_precisions(const TruthRow& row, const std::filesystem::path& shipped);
-
-/// Whether shipped device types of the row's name differ in memory, of which it does not say.
-bool leaves_memory_open(const TruthRow& row, const std::filesystem::path& shipped);
-
 /// How many devices a run used: as stated, or as its degrees make. 0: neither says.
 int truth_devices(const TruthRow& row);
 

@@ -272,9 +272,9 @@ private:
 
   std::string write_offload() {
     const std::string words = row_.flag("cpu_offload");
-    if (words.starts_with("optimizer")) {
-      line("  offload: {optimizer: " + std::to_string(number_after(words, "optimizer ") / kPercents) +
-           ", gradients: true}");
+    const int share = number_after(words, "optimizer ");
+    if (words.starts_with("optimizer") && share > 0 && share <= kPercents) {
+      line("  offload: {optimizer: " + std::to_string(share / kPercents) + ", gradients: true}");
     } else if (const int layers = number_after(words, "activations of "); layers > 0) {
       line("  offload: {activations: " + std::to_string(layers) + "}");
     } else if (!words.empty() && !says_no(words) && !words.starts_with("n/a")) {
@@ -317,8 +317,7 @@ private:
     } else if (words.starts_with("selective") || words.starts_with("sel")) {
       write_selective(words);
     } else if (!says_no(words)) {
-      return "the recompute '" + excerpt(row_.recompute) +
-             "' is not modelled; allowed: none, selective, full, first N blocks";
+      return "the recompute '" + excerpt(words) + "' is not modelled; allowed: none, selective, full, first N blocks";
     }
     return "";
   }
@@ -374,13 +373,20 @@ private:
   }
 
   // What replicas share, as degree `zero`, and among how many.
-  void write_sharing() {
+  std::string write_sharing() {
     const std::string words = plain_words(row_.zero);
     const bool part = has(row_.flag("fsdp"), "optim_grads_params");
     // What stands in parentheses says the stage of names that leave it open.
     int zero = part ? 3 : has(row_.zero, "ZeRO-2") ? 2 : zero_of(words);
     if (zero < 0 && has(row_.zero, "ZeRO-1")) {
       zero = 1;
+    }
+    if (zero < 0 && says_no(words)) {
+      zero = 0;
+    }
+    if (zero < 0 && !states_nothing(words)) {
+      return "the zero_stage '" + excerpt(row_.zero) +
+             "' is not modelled; allowed: 0 to 3, or words such as ddp, distributed optimizer, ZeRO-2, fsdp";
     }
     if (const std::string flag = row_.flag("distributed_optimizer"); zero < 0 && !flag.empty()) {
       zero = flag.starts_with("true") ? 1 : 0;
@@ -406,6 +412,7 @@ private:
     if (zero >= 1 && shard > 0 && shard < replicas && replicas % shard == 0) {
       line("    shard: " + std::to_string(shard));
     }
+    return "";
   }
 
   // By the words of Megatron-LM's --cp-comm-type.
@@ -456,7 +463,9 @@ private:
       return "data_parallel " + std::to_string(row_.degrees.data) + " and its other degrees do not make " +
              count_of(setting_.devices, "device");
     }
-    write_sharing();
+    if (std::string reason = write_sharing(); !reason.empty()) {
+      return reason;
+    }
     write_interleave();
     return "";
   }
@@ -595,6 +604,20 @@ private:
     return "";
   }
 
+  // Whether a schedule's words say no more than its name: "interleaved 1f1b schedule", and not "no-1f1b".
+  static bool is_usual_name(const std::string& words, std::string_view name) {
+    std::string rest = words;
+    for (const std::string_view usual :
+         {name, std::string_view("interleaved"), std::string_view("ed"), std::string_view("1f1b"),
+          std::string_view("non-"), std::string_view("pipeline"), std::string_view("schedule"),
+          std::string_view("fill-drain"), std::string_view("flush")}) {
+      for (std::size_t at = rest.find(usual); at != std::string::npos; at = rest.find(usual)) {
+        rest.erase(at, usual.size());
+      }
+    }
+    return rest.find_first_not_of(" -_,") == std::string::npos;
+  }
+
   std::string write_schedule() {
     const std::string words = plain_words(row_.schedule);
     // The first that fits. Without a schedule of its own for replicas, DualPipe is run as it is cut in half.
@@ -625,13 +648,19 @@ private:
     std::string_view schedule = interleave_ > 1 && pipeline_ > 1 ? "interleaved" : "1f1b";
     const auto found =
         std::find_if(kNames.begin(), kNames.end(), [&](const Alias& one) { return has(words, one.theirs); });
+    const bool silent = states_nothing(words);
+    if (found == kNames.end() && pipeline_ == 1 && !silent) {
+      assume("nothing of the schedule '" + excerpt(row_.schedule) + "', which is not known, in one stage");
+    } else if (found != kNames.end() && pipeline_ > 1 && !is_usual_name(words, found->theirs)) {
+      assume("the schedule '" + excerpt(row_.schedule) + "' as " + std::string(found->ours));
+    }
     if (found != kNames.end() && pipeline_ > 1) {
       const bool without = found->ours == "interleaved" && interleave_ == 1; // as its script says
       schedule = found->ours == "1f1b" || without ? schedule : found->ours;
-    } else if (pipeline_ > 1 && !words.empty() && words != "none" && words != "unknown") {
+    } else if (pipeline_ > 1 && !silent) {
       std::string names;
       for (const Alias& one : kNames) {
-        names += (names.empty() ? "" : ", ") + std::string(one.theirs);
+        names += (names.empty() ? "" : ", ") + std::string(one.ours.starts_with(one.theirs) ? one.ours : one.theirs);
       }
       return "the schedule '" + excerpt(row_.schedule) + "' is not modelled; allowed: " + names;
     }
