@@ -18,16 +18,18 @@ function unquoted(line, text) {
   }
   return line
 }
-# Reads a line of CSV into cell[NAME], by the names in the file's first line, which gives 0.
+# Reads a line of CSV into cell[NAME], by the names in the file's first line, which gives 0, as a row without a score
+# does.
 function read_row(i, n, text) {
   n = split(unquoted($0), text, ",")
   if (FNR == 1) {
     for (i in name) delete name[i]
+    for (i in cell) delete cell[i]
     for (i = 1; i <= n; ++i) name[i] = text[i]
     return 0
   }
   for (i in name) cell[name[i]] = text[i]
-  return 1
+  return cell["status"] !~ /^(not scored|skipped|right|wrong)$/
 }
 # The median of values[key, 1 ... n].
 function median(values, key, n, i, j, t, sorted) {

@@ -310,6 +310,22 @@ Table table_of_assumptions(const Validation& validation) {
   return table;
 }
 
+// Beside the errors of times and rates, how far apart measurements of one configuration of their set are.
+void add_noise(const Validation& validation, Table& table) {
+  if (validation.noise.empty()) {
+    return;
+  }
+  table.columns.push_back({"measured again, apart", Align::right});
+  std::size_t at = 0;
+  for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
+    const std::string& metric = rows.front().metric;
+    const bool other = metric.ends_with("_bytes") || metric.ends_with("_watts") || metric.ends_with("_share");
+    const auto noise = validation.noise.find(rows.front().group);
+    const bool known = noise != validation.noise.end() && !other;
+    table.rows[at++].push_back({known ? percent(noise->second, 2) : "", Style::plain});
+  }
+}
+
 Table table_of_errors(const Validation& validation) {
   Table table{{{"errors"},
                {"rows", Align::right},
@@ -329,6 +345,7 @@ Table table_of_errors(const Validation& validation) {
   for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
     table.rows.push_back(cells_of(name, rows, intervals));
   }
+  add_noise(validation, table);
   if (const std::vector<ValidationRow> rows = summed(validation.rows); !rows.empty()) {
     table.rows.push_back(cells_of("all", rows, intervals));
   }

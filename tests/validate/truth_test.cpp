@@ -834,6 +834,10 @@ TEST_CASE("runs that were measured several times say how alike measurements are"
   std::vector<double> errors = {1.155 / 1 - 1, 1.105 / 1.1 - 1, 1 - 1.05 / 1.21};
   std::sort(errors.begin(), errors.end());
   CHECK(validation.noise.at("made-up") == near(errors[1]));
+  CHECK_THAT(to_text(validation, false),
+             Contains("measured again, apart") && Contains(percent(validation.noise.at("made-up"), 2)));
+  const Validation once = validated(kHeader + line("a", "iteration_seconds", "s,1"));
+  CHECK_THAT(to_text(once, false), !Contains("measured again"));
 }
 
 // A line of what somebody handed in to a round of MLPerf.
