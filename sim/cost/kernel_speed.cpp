@@ -77,7 +77,9 @@ private:
 
   // Attention by separate kernels is bound by its matrix of scores, which each of them reads or writes.
   Speed speed_of(const Operator& op, const Pass& pass) const {
-    const bool separate = op.kind == KernelKind::attention && pass.calls.size() > 1;
+    const bool separate = op.kind == KernelKind::attention && pass.calls.size() > 1 &&
+                          std::none_of(pass.calls.begin(), pass.calls.end(),
+                                       [](const KernelCall& call) { return call.op == KernelOp::attention; });
     const bool of_products = row_of(op.kind).matrix && !separate;
     const auto own = speed_.types.find(op.type);
     return {own != speed_.types.end() ? own->second : of_products ? speed_.matrix : speed_.other, of_products};

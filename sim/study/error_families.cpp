@@ -25,7 +25,7 @@ std::vector<std::string> families_of(const FamilyTraits& traits) {
   const std::string kind = figure + kind_of(traits);
   if (traits.time && !traits.measured_device) {
     const std::string where = " on devices whose kernels nobody measured";
-    return {kind + where, figure + "all models" + where, figure + "all models"};
+    return {kind + where, figure + "all models" + where, kind, figure + "all models"};
   }
   const std::string nodes = kind + (traits.several_nodes ? " on several nodes" : " on one node");
   return {nodes + " by " + std::string(traits.framework), nodes, kind, figure + "all models"};

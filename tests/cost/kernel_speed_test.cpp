@@ -44,6 +44,27 @@ TEST_CASE("memory bounds casts, so they are slowed as other kernels", "[cost][fp
   CHECK(least->each.forward.value <= seconds(0.5, 0.8));
 }
 
+// Scores bound the kernels of a separate attention. A fused one has no scores in memory, whatever stands beside it, as
+// what makes the keys of a latent attention does. 0.5 s of launch and 100 FLOP at 100 FLOP/s.
+TEST_CASE("attention is slowed as products are, but by separate kernels as others", "[cost]") {
+  const auto seconds = [](std::vector<KernelCall> calls) {
+    Operator attention;
+    attention.name = "attention";
+    attention.kind = KernelKind::attention;
+    attention.forward = {Flops{100}, 1, 0, 1, std::move(calls)};
+    const ModelGraph model = make_graph("m", {attention}, {}, {}, {"test", 0, 0});
+    DeviceType type = test::round_device();
+    type.rates[static_cast<std::size_t>(KernelKind::attention)][static_cast<std::size_t>(Precision::fp32)] =
+        FlopsPerSecond{100};
+    return cost_at(model, {.matrix = 0.5, .other = 0.25})->time(0, type, 1, Precision::fp32)->forward.value;
+  };
+  const KernelCall fused{KernelOp::attention, {1, 4, 2, 2, 5, 1}, 0}, copy{KernelOp::copy, {4, 5}, 0},
+      product{KernelOp::gemm, {1, 4, 4, 5}, 0};
+  CHECK(seconds({fused}) == near(1.5 / 0.5));
+  CHECK(seconds({fused, copy}) == near(1.5 / 0.5));
+  CHECK(seconds({product, copy}) == near(1.5 / 0.25));
+}
+
 TEST_CASE("clocks differ between devices, memory does not, so products alone are those of the slowest", "[cost]") {
   const ModelGraph model = cast_model();
   const DeviceType type = test::round_device();
