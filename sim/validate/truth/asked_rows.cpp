@@ -67,6 +67,9 @@ AskedRow ask_row(TruthRow row, const fs::path& shipped, StudyNumbers& number_of)
   }
   auto& made = std::get<TruthStudy>(study);
   AskedRow asked{std::move(row), number_of(made.text), made.framework, std::move(made.assumed)};
+  for (const std::string& flag : asked.row.flags_not_known) {
+    asked.assumed.push_back("that " + flag + " of flags.csv, which is not known here, changes nothing");
+  }
   if (!filled.assumed.empty()) {
     asked.assumed.push_back(std::move(filled.assumed));
   }

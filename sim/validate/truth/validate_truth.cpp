@@ -18,6 +18,7 @@
 #include "sim/validate/truth/baselines.hpp"
 #include "sim/validate/truth/intervals.hpp"
 #include "sim/validate/truth/rows/truth_device.hpp"
+#include "sim/validate/truth/rows/truth_flags.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
 #include "sim/validate/truth/what_ifs.hpp"
 
@@ -361,6 +362,13 @@ Validation validate_truth(std::span<const fs::path> paths, const ValidateOptions
   validation.what_ifs = what_ifs_of(scored.compared, validation.noise);
   validation.rankings = rankings_of(scored.compared);
   validation.notes = sentences_of(validation.what_ifs, validation.rankings);
+  std::set<fs::path> folders;
+  for (const std::string& file : validation.inputs) {
+    const fs::path folder = fs::path(file).has_parent_path() ? fs::path(file).parent_path() : fs::path(".");
+    if (const std::string note = folders.insert(folder).second ? flags_without_row(folder) : ""; !note.empty()) {
+      validation.notes.push_back(note);
+    }
+  }
   return validation;
 }
 

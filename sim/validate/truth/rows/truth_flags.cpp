@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/format/csv.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/system/file.hpp"
@@ -49,29 +52,25 @@ constexpr std::array kColumns = {
     FlagColumn{"note"},
 };
 
+// Other columns are ignored, as a table's are, but for one that is a known one misspelt.
 void check_columns(const CsvTable& table, const std::string& file) {
+  const std::vector<std::string> known = names_of(std::span<const FlagColumn>(kColumns));
   for (const std::string& column : table.columns()) {
-    find_by_name(kColumns, column, "column", {file, 1, 1});
+    const bool is_known = std::find(known.begin(), known.end(), column) != known.end();
+    if (!is_known && !nearest(column, known).empty()) {
+      throw InputError({file, 1, 1}, unknown_name("column", column, known));
+    }
   }
 }
 
-// The first word, or the text whole, is one that the column knows.
-void check_cell(const FlagColumn& column, const CsvCell& cell) {
+// Whether the text means something: it is a number of 1 and above, or begins with a word that the column knows.
+bool is_known(const FlagColumn& column, const CsvCell& cell) {
   if (column.is_count) {
     cell.integer(1, kMostOfFlag);
-    return;
+    return true;
   }
   const auto known = [&](std::string_view word) { return !word.empty() && cell.text.starts_with(word); };
-  if (column.words.front().empty() || std::any_of(column.words.begin(), column.words.end(), known)) {
-    return;
-  }
-  std::vector<std::string> names;
-  for (const std::string_view word : column.words) {
-    if (!word.empty()) {
-      names.emplace_back(word);
-    }
-  }
-  throw InputError(cell.where, unknown_name(column.name, cell.text, names));
+  return column.words.front().empty() || std::any_of(column.words.begin(), column.words.end(), known);
 }
 
 // The words of one row of the file.
@@ -83,8 +82,11 @@ CaseFlags flags_of(const CsvTable& table, std::size_t row) {
     }
     const CsvCell cell{without_blanks_around(table.at(row, column.name).text), table.at(row, column.name).where};
     if (!cell.text.empty() && cell.text != "unknown" && !(column.is_count && states_nothing(lower_case(cell.text)))) {
-      check_cell(column, cell);
-      flags.words[std::string(column.name)] = cell.text;
+      if (is_known(column, cell)) {
+        flags.words[std::string(column.name)] = cell.text;
+      } else {
+        flags.not_known.push_back(std::string(column.name) + " '" + excerpt(cell.text) + "'");
+      }
     }
   }
   return flags;
@@ -121,22 +123,29 @@ TableFlags read_flags(const std::filesystem::path& file, const std::string& set)
   return flags;
 }
 
-void check_cases(const TableFlags& flags, const std::set<std::string>& cases, const std::filesystem::path& table) {
-  std::vector<std::string> all; // of the folder, read where it is needed
-  for (const auto& [name, of_case] : flags) {
-    if (cases.contains(name)) {
-      continue;
-    }
-    if (all.empty()) {
-      all = cases_in(table.has_parent_path() ? table.parent_path() : std::filesystem::path("."));
-    }
-    if (std::find(all.begin(), all.end(), name) == all.end()) {
-      const std::string meant = nearest(name, all);
-      throw InputError(of_case.where, "no table here has a case '" + excerpt(name) + "'" +
-                                          (meant.empty() ? "" : "; did you mean '" + meant + "'?") +
-                                          "; allowed: cases of the tables in this folder");
+std::string flags_without_row(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "flags.csv";
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(file, failure)) {
+    return "";
+  }
+  const CsvTable table(read_file(file.string()), file.string(), {"case"});
+  const std::vector<std::string> cases = cases_in(folder);
+  const std::set<std::string> known(cases.begin(), cases.end());
+  std::vector<std::string> without;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const std::string name = without_blanks_around(table.at(row, "case").text);
+    if (!known.contains(name)) {
+      without.push_back(name);
     }
   }
+  if (without.empty()) {
+    return "";
+  }
+  const std::string meant = nearest(without.front(), cases);
+  return file.string() + ": no table beside it has " + count_of(static_cast<int>(without.size()), "case") +
+         " of its own, such as '" + excerpt(without.front()) + "'" +
+         (meant.empty() ? "" : " ('" + meant + "' is there)") + ".";
 }
 
 } // namespace stagecraft

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 #include <map>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "sim/base/error.hpp"
 
@@ -15,15 +15,16 @@ namespace stagecraft {
 struct CaseFlags {
   Where where;
   std::map<std::string, std::string> words = {}; ///< by column; "unknown" and empty cells left out
+  std::vector<std::string> not_known = {};       ///< "fsdp 'maybe'": what means nothing here
 };
 /// By case.
 using TableFlags = std::map<std::string, CaseFlags>;
 
-/// Reads what a file says of the table called `set`. InputError for a column that means nothing here, a case that
-/// stands twice, and a value that its column cannot have.
+/// Reads what a file says of the table called `set`. InputError for a misspelt column, a case that stands twice, and a
+/// count that is none.
 TableFlags read_flags(const std::filesystem::path& file, const std::string& set);
 
-/// InputError for a case of the flags that is none of the table's `cases`, nor of another table in its folder.
-void check_cases(const TableFlags& flags, const std::set<std::string>& cases, const std::filesystem::path& table);
+/// What to say of the flags.csv in a folder of tables where it has cases that none of these has; "" where it has none.
+std::string flags_without_row(const std::filesystem::path& folder);
 
 } // namespace stagecraft

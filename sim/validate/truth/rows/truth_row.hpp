@@ -53,6 +53,7 @@ struct TruthRow {
   std::string optimizer;              ///< its name, in lower case; "": none is stated
   /// What flags.csv beside the table says of this case, by column; "unknown" and empty cells left out.
   std::map<std::string, std::string> flags;
+  std::vector<std::string> flags_not_known{}; ///< CaseFlags::not_known
   std::string published;  ///< sizes that the row is silent on and the model's own configuration has; "": none
   std::string unreadable; ///< a cell whose text is no number, as "layers is '(18,208)'"; "": none
 
