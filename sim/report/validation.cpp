@@ -507,7 +507,10 @@ public:
 
 private:
   // Of what has neither interval nor baseline.
-  std::string blanks() const { return std::string((intervals_ ? 3 : 0) + baselines_.size(), ','); }
+  std::string blanks() const {
+    std::string commas((intervals_ ? 3 : 0) + baselines_.size(), ',');
+    return commas;
+  }
 
   void add_name(const std::string& case_name, const std::string& metric, const std::string& group) {
     text_ += csv_cell(case_name) + "," + csv_cell(metric) + "," + csv_cell(group);
