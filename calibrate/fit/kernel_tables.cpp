@@ -122,8 +122,8 @@ KernelShape convolution_shape(const Row& row) {
           row.extent("groups", 1)};
 }
 
-// Heads of DeepSeek-V2 and V3, whose attention tables of `mla_dtype` are of: keys of 192 features, values of 128
-// (DeepSeek-AI 2024, 3.1.2).
+// Of heads of DeepSeek-V2 and V3, of which tables with `mla_dtype` are: the mean of 192 features of keys and 128 of
+// values (DeepSeek-AI 2024, 3.1.2).
 constexpr double kLatentWidth = (192 + 128) / 2.0;
 
 KernelSample read_kernel(TableKind kind, const Row& row) {

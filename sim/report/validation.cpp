@@ -310,20 +310,12 @@ Table table_of_assumptions(const Validation& validation) {
   return table;
 }
 
-// Beside the errors of times and rates, how far apart measurements of one configuration of their set are.
-void add_noise(const Validation& validation, Table& table) {
-  if (validation.noise.empty()) {
-    return;
-  }
-  table.columns.push_back({"measured again, apart", Align::right});
-  std::size_t at = 0;
-  for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
-    const std::string& metric = rows.front().metric;
-    const bool other = metric.ends_with("_bytes") || metric.ends_with("_watts") || metric.ends_with("_share");
-    const auto noise = validation.noise.find(rows.front().group);
-    const bool known = noise != validation.noise.end() && !other;
-    table.rows[at++].push_back({known ? percent(noise->second, 2) : "", Style::plain});
-  }
+// How far apart measurements of one configuration are in the set of these rows; "" of figures that are no times.
+std::string noise_of(const Validation& validation, const ValidationRow& row) {
+  const std::string& metric = row.metric;
+  const bool other = metric.ends_with("_bytes") || metric.ends_with("_watts") || metric.ends_with("_share");
+  const auto noise = validation.noise.find(row.group);
+  return noise == validation.noise.end() || other ? "" : percent(noise->second, 2);
 }
 
 Table table_of_errors(const Validation& validation) {
@@ -342,10 +334,15 @@ Table table_of_errors(const Validation& validation) {
     table.columns.push_back({"its width", Align::right});
     table.columns.push_back({"Winkler score", Align::right});
   }
+  if (!validation.noise.empty()) {
+    table.columns.push_back({"measured again, apart", Align::right});
+  }
   for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
     table.rows.push_back(cells_of(name, rows, intervals));
+    if (!validation.noise.empty()) {
+      table.rows.back().push_back({noise_of(validation, rows.front()), Style::plain});
+    }
   }
-  add_noise(validation, table);
   if (const std::vector<ValidationRow> rows = summed(validation.rows); !rows.empty()) {
     table.rows.push_back(cells_of("all", rows, intervals));
   }

@@ -104,12 +104,7 @@ TEST_CASE("rows grow with the samples of a micro-batch, weights do not", "[workl
 
 TEST_CASE("latent attention has keys of two parts, one of which all heads share", "[workload][experts]") {
   // 4 tokens, 2 heads; d = 3, r = 2, e = 5: queries 2 * 5, keys and values 2 * 8, rotary keys 2.
-  const ModelGraph model = test::workload("name: t\ninput: {shape: [4, 6]}\nlayers:\n"
-                                          "  - {name: q, kind: linear, features: 10}\n"
-                                          "  - {name: kv, kind: linear, inputs: [input], features: 16}\n"
-                                          "  - {name: r, kind: linear, inputs: [input], features: 2}\n"
-                                          "  - {name: x, kind: latent_attention, inputs: [q, kv, r], heads: 2, "
-                                          "causal: true}\n");
+  const ModelGraph model = test::latent_attention_model();
   const Operator op = test::find_operator(model, "x");
   const double pairs = 4 * 5 / 2, values = 4 * 2 * 5, turned = 2 * 4 * 2 * 2;
   CHECK(op.output_elements == values);

@@ -39,12 +39,7 @@ TEST_CASE("images multiply a convolution's first dimension, sequences an attenti
 // 2 heads of 3 + 2 features for queries and keys and of 5 for values: 5 in the mean. Of 4 tokens each head's query and
 // key turn 2 features.
 TEST_CASE("latent attention is a kernel of its own, beside those that make its keys", "[workload][kernel]") {
-  const ModelGraph model = test::workload("name: t\ninput: {shape: [4, 6]}\nlayers:\n"
-                                          "  - {name: q, kind: linear, features: 10}\n"
-                                          "  - {name: kv, kind: linear, inputs: [input], features: 16}\n"
-                                          "  - {name: r, kind: linear, inputs: [input], features: 2}\n"
-                                          "  - {name: x, kind: latent_attention, inputs: [q, kv, r], heads: 2, "
-                                          "causal: true}\n");
+  const ModelGraph model = test::latent_attention_model();
   const std::vector<KernelCall>& calls = test::find_operator(model, "x").forward.calls;
   const auto text = [&](std::size_t at) {
     return to_text(kernel_of(calls[at], KernelPass::forward, Precision::bf16, 3));

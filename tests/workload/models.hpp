@@ -25,6 +25,16 @@ inline bool has_shared_data() {
 
 inline ModelGraph workload(const std::string& text) { return load_workload(yaml::parse(text, "w.yaml")); }
 
+/// A latent attention "x" of 4 tokens and 2 heads, behind the products that it reads: d = 3, r = 2 and e = 5, so that
+/// queries have 2 * 5 features, keys and values 2 * 8, rotary keys 2.
+inline ModelGraph latent_attention_model() {
+  return workload("name: t\ninput: {shape: [4, 6]}\nlayers:\n"
+                  "  - {name: q, kind: linear, features: 10}\n"
+                  "  - {name: kv, kind: linear, inputs: [input], features: 16}\n"
+                  "  - {name: r, kind: linear, inputs: [input], features: 2}\n"
+                  "  - {name: x, kind: latent_attention, inputs: [q, kv, r], heads: 2, causal: true}\n");
+}
+
 inline const Operator& find_operator(const ModelGraph& model, const std::string& name) {
   const auto found =
       std::find_if(model.operators.begin(), model.operators.end(), [&](const Operator& op) { return op.name == name; });

@@ -13,6 +13,7 @@
 #include "sim/report/page/finding.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_answer.hpp"
+#include "sim/result/expected.hpp"
 #include "sim/result/fit_change.hpp"
 
 namespace stagecraft {
@@ -66,10 +67,9 @@ const RunValues* runner_up(const ComparedRuns& runs) {
 }
 
 // How far two runs must lie apart for their order to be known, as a part of the time; nothing where no error is known.
-// Half of what predictions were off by counts: errors of two plans on one machine are mostly the same error.
 std::optional<double> doubt_of(const json& run, const RunValues& values) {
   if (const double median = number_at(object_at(run, "expected"), "median_error"); median > 0) {
-    return median / 2;
+    return least_sure_lead(median);
   }
   const auto range = range_of_run(run, values);
   return range ? std::optional((range->high - range->low) / 4 / values.iteration()) : std::nullopt;

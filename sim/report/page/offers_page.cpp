@@ -104,8 +104,7 @@ PageTable table_of(const std::vector<Offer>& offers, bool tokens) {
 // How sure the first is before the second: errors of two predictions are mostly the same error.
 std::string how_sure(double ratio, const std::string& next) {
   const std::string apart = percent(ratio - 1, ratio < 1.1 ? 1 : 0);
-  const std::string known = "ratios of two predicted times are " + percent(kErrorOfRatio, 0) +
-                            " off in the median, on runs that others measured";
+  const std::string known = error_of_ratio_in_words();
   return ratio - 1 < kErrorOfRatio
              ? "Too close to call against " + next + ", which is " + apart + " behind: " + known + "."
              : next + " is " + apart + " behind: " + known + ". Prices are as the results name them.";

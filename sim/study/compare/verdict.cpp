@@ -123,14 +123,13 @@ std::string against_bound(const Comparison& comparison, const Run& best) {
               : "");
 }
 
-// Whether a lead of that part of the time may be none, and why: the rule of the report's page. Errors of two plans on
-// one machine are mostly the same error, so half of what predictions were off by counts.
+// Whether a lead of that part of the time may be none, and why.
 std::string may_be_none(const Run& best, double lead) {
   constexpr double kTie = 0.03; // of pairs of measured runs, as docs/validation/what-ifs.md counts them
   if (!best.expected) {
     return lead < kTie ? "; measured, a lead of less than " + percent(kTie, 0) + " may turn round" : "";
   }
-  return lead < best.expected->median / 2
+  return lead < least_sure_lead(best.expected->median)
              ? "; too close to call, since half of the predictions of such runs were more than " +
                    percent(best.expected->median, 0) + " off"
              : "";

@@ -36,13 +36,19 @@ Seconds least_seconds(const Study& study, const TaskGraph& graph) {
                         : Seconds{0};
 }
 
+// The platform's device type of that name; null where it has none.
+const DeviceType* type_called(const Platform& platform, const std::string& name) {
+  const auto found = std::find_if(platform.types.begin(), platform.types.end(),
+                                  [&](const DeviceType& type) { return type.name == name; });
+  return found != platform.types.end() ? &*found : nullptr;
+}
+
 // Device types whose products are priced at the nominal peak, which none reaches: their files say no share of it.
 std::vector<std::string> types_at_nominal_peak(const Study& study, const Run& run) {
   std::vector<std::string> types;
   for (const CostBasis& basis : run.cost_basis) {
-    const auto type = std::find_if(study.platform.types.begin(), study.platform.types.end(),
-                                   [&](const DeviceType& one) { return one.name == basis.type; });
-    if (basis.main() != CostSource::roofline || type == study.platform.types.end()) {
+    const DeviceType* type = type_called(study.platform, basis.type);
+    if (basis.main() != CostSource::roofline || type == nullptr) {
       continue;
     }
     const FlopsPerSecond peak = peak_of(*type, study.training.precision);
@@ -106,9 +112,8 @@ RunExpectedMemory expected_memory(const Study& study, const TaskGraph& graph, co
 
 bool has_measured_devices(const Study& study, const Run& run) {
   return std::all_of(run.cost_basis.begin(), run.cost_basis.end(), [&](const CostBasis& basis) {
-    const auto type = std::find_if(study.platform.types.begin(), study.platform.types.end(),
-                                   [&](const DeviceType& one) { return one.name == basis.type; });
-    const KernelFits* fits = type != study.platform.types.end() ? type->fits.get() : nullptr;
+    const DeviceType* type = type_called(study.platform, basis.type);
+    const KernelFits* fits = type != nullptr ? type->fits.get() : nullptr;
     return fits != nullptr && (!fits->scale || fits->scale->processors == 1);
   });
 }

@@ -328,9 +328,11 @@ Validation validate_truth(std::span<const fs::path> paths, const ValidateOptions
   Validation validation{.source = "tables of measured runs"};
   std::vector<TruthRow> rows;
   HighestCaps highest;
+  std::set<std::string> cases;
   for (const fs::path& file : tables_of(paths)) {
     validation.inputs.push_back(file.string());
     for (TruthRow& row : read_truth(file)) {
+      cases.insert(row.case_name);
       double& cap = highest[{row.set, row.gpu}];
       cap = std::max(cap, row.power_cap);
       if (passes(row, options.filters)) {
@@ -365,7 +367,7 @@ Validation validate_truth(std::span<const fs::path> paths, const ValidateOptions
   std::set<fs::path> folders;
   for (const std::string& file : validation.inputs) {
     const fs::path folder = fs::path(file).has_parent_path() ? fs::path(file).parent_path() : fs::path(".");
-    if (const std::string note = folders.insert(folder).second ? flags_without_row(folder) : ""; !note.empty()) {
+    if (const std::string note = folders.insert(folder).second ? flags_without_row(folder, cases) : ""; !note.empty()) {
       validation.notes.push_back(note);
     }
   }

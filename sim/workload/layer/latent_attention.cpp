@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/layer/latent_attention.hpp"
 
-#include <algorithm>
+#include <optional>
 
 #include "sim/workload/layer/layer_parts.hpp"
 
@@ -61,14 +61,13 @@ LayerCost latent_attention_cost(const Layer& layer) {
 }
 
 LayerKernels latent_attention_kernels(const Layer& layer) {
-  const std::vector<int>& documents = layer.documents;
-  const double length = documents.empty() ? layer.sequence : documents.front();
-  if (std::any_of(documents.begin(), documents.end(), [&](int one) { return one != length; })) {
+  const std::optional<double> length = length_of_documents(layer);
+  if (!length) {
     return {};
   }
   const double heads = layer.heads;
   const KernelCall attention{KernelOp::attention,
-                             {layer.sequence / length, length, heads, heads,
+                             {layer.sequence / *length, *length, heads, heads,
                               (layer.features_in + layer.features) / (2 * heads), layer.causal ? 1.0 : 0.0},
                              0,
                              kLatentAttention};

@@ -82,17 +82,14 @@ LayerKernels matmul_kernels(const Layer& layer) {
 }
 
 LayerKernels attention_kernels(const Layer& layer) {
-  // Documents of one length are as many sequences.
-  const std::vector<int>& documents = layer.documents;
-  const double length = documents.empty() ? layer.sequence : documents.front();
-  const bool alike = std::all_of(documents.begin(), documents.end(), [&](int one) { return one == length; });
-  const bool hides_keys = layer.window > 0 && layer.window < length;
-  if (layer.positions != layer.sequence || layer.features != layer.features_in || hides_keys || !alike ||
+  const std::optional<double> length = length_of_documents(layer);
+  const bool hides_keys = layer.window > 0 && length && layer.window < *length;
+  if (layer.positions != layer.sequence || layer.features != layer.features_in || hides_keys || !length ||
       layer.biased) {
     return {};
   }
   const KernelCall call{KernelOp::attention,
-                        {elements_of(layer.output) / (length * layer.features), length,
+                        {elements_of(layer.output) / (*length * layer.features), *length,
                          static_cast<double>(layer.heads), static_cast<double>(layer.key_value_heads),
                          layer.features / layer.heads, layer.causal ? 1.0 : 0.0},
                         kImages};

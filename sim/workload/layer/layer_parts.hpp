@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -31,6 +32,8 @@ AttentionMask mask_of(const Layer& layer);
 /// Fills in layer.documents for `tokens`: one length stands for all documents, the last of which may be shorter. Throws
 /// InputError where lengths do not add up to the tokens.
 void complete_documents(Layer& layer, std::int64_t tokens);
+/// The length that all documents of attention have, which are then as many sequences; nothing where they differ.
+std::optional<double> length_of_documents(const Layer& layer);
 
 /// Adds a letter and returns its index.
 inline int add_letter(Signature& signature, std::string name, std::int64_t pieces, Along along,

@@ -331,6 +331,13 @@ void complete_documents(Layer& layer, std::int64_t tokens) {
   }
 }
 
+std::optional<double> length_of_documents(const Layer& layer) {
+  const std::vector<int>& documents = layer.documents;
+  const double length = documents.empty() ? layer.sequence : documents.front();
+  const bool alike = std::all_of(documents.begin(), documents.end(), [&](int one) { return one == length; });
+  return alike ? std::optional(length) : std::nullopt;
+}
+
 // One input holds queries, keys and values side by side, or three inputs hold one each. Sets layer.sequence and
 // layer.positions to the number of queries and of keys, features_in and features to the width of q and of the output.
 Shape attention_shape(Layer& layer) {

@@ -187,12 +187,11 @@ std::string how_sure(const SweepView& view) {
     const double gap = std::abs(second.score / first.score - 1);
     constexpr double kEqual = 1e-3;
     const std::string next = view.label(second.point);
-    text += (text.empty() ? "" : " ") +
-            (gap < kEqual          ? "As good is " + next + ": choose between them by other reasons."
-             : gap < kErrorOfRatio ? "Too close to call against the next best, " + next + ", which is " +
-                                         percent(gap, 1) + " behind: ratios of two predicted times are " +
-                                         percent(kErrorOfRatio, 0) + " off in the median, on runs that others measured."
-                                   : "The next best, " + next + ", is " + percent(gap, 1) + " behind.");
+    text += (text.empty() ? "" : " ") + (gap < kEqual ? "As good is " + next + ": choose between them by other reasons."
+                                         : gap < kErrorOfRatio
+                                             ? "Too close to call against the next best, " + next + ", which is " +
+                                                   percent(gap, 1) + " behind: " + error_of_ratio_in_words() + "."
+                                             : "The next best, " + next + ", is " + percent(gap, 1) + " behind.");
   }
   return text;
 }

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/base/count_of.hpp"
@@ -75,7 +75,7 @@ bool is_known(const FlagColumn& column, const CsvCell& cell) {
 
 // The words of one row of the file.
 CaseFlags flags_of(const CsvTable& table, std::size_t row) {
-  CaseFlags flags{table.at(row, "case").where};
+  CaseFlags flags;
   for (const FlagColumn& column : kColumns) {
     if (column.name == "case" || column.name == "file" || !table.has(column.name)) {
       continue;
@@ -123,22 +123,26 @@ TableFlags read_flags(const std::filesystem::path& file, const std::string& set)
   return flags;
 }
 
-std::string flags_without_row(const std::filesystem::path& folder) {
+std::string flags_without_row(const std::filesystem::path& folder, const std::set<std::string>& known) {
   const std::filesystem::path file = folder / "flags.csv";
   std::error_code failure;
   if (!std::filesystem::is_regular_file(file, failure)) {
     return "";
   }
   const CsvTable table(read_file(file.string()), file.string(), {"case"});
-  const std::vector<std::string> cases = cases_in(folder);
-  const std::set<std::string> known(cases.begin(), cases.end());
   std::vector<std::string> without;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const std::string name = without_blanks_around(table.at(row, "case").text);
+    std::string name = without_blanks_around(table.at(row, "case").text);
     if (!known.contains(name)) {
-      without.push_back(name);
+      without.push_back(std::move(name));
     }
   }
+  if (without.empty()) {
+    return "";
+  }
+  const std::vector<std::string> cases = cases_in(folder);
+  const std::set<std::string> others(cases.begin(), cases.end());
+  std::erase_if(without, [&](const std::string& name) { return others.contains(name); });
   if (without.empty()) {
     return "";
   }

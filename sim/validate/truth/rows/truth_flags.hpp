@@ -4,16 +4,14 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
-
-#include "sim/base/error.hpp"
 
 namespace stagecraft {
 
 /// What is said of one case.
 struct CaseFlags {
-  Where where;
   std::map<std::string, std::string> words = {}; ///< by column; "unknown" and empty cells left out
   std::vector<std::string> not_known = {};       ///< "fsdp 'maybe'": what means nothing here
 };
@@ -24,7 +22,8 @@ using TableFlags = std::map<std::string, CaseFlags>;
 /// count that is none.
 TableFlags read_flags(const std::filesystem::path& file, const std::string& set);
 
-/// What to say of the flags.csv in a folder of tables where it has cases that none of these has; "" where it has none.
-std::string flags_without_row(const std::filesystem::path& folder);
+/// What to say of the flags.csv in a folder where it has cases that no table of the folder has; "" where it has none.
+/// `known`: cases that tables are known to have, so that only others need to be looked for.
+std::string flags_without_row(const std::filesystem::path& folder, const std::set<std::string>& known);
 
 } // namespace stagecraft
