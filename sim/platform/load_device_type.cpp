@@ -226,6 +226,9 @@ FitScale read_scale(yaml::Map& derived) {
   scale.processors = map.number("processors", physical::kFactor, 1);
   scale.copies = map.number("copies", physical::kFactor, 1);
   scale.collectives = map.number("collectives", physical::kFactor, 1);
+  if (map.has("attention")) {
+    scale.attention = map.number("attention", physical::kFactor);
+  }
   map.finish();
   scale.error_floor = derived.number("error_floor", yaml::kFraction, 0.15);
   return scale;

@@ -15,16 +15,20 @@ FitScale both(const FitScale& first, const FitScale& then) {
           .processors = first.processors * then.processors,
           .copies = first.copies * then.copies,
           .collectives = first.collectives * then.collectives,
+          .attention = first.attention || then.attention
+                           ? std::optional(first.arithmetic(KernelOp::attention) * then.arithmetic(KernelOp::attention))
+                           : std::nullopt,
           .error_floor = std::max(first.error_floor, then.error_floor)};
 }
 
 } // namespace
 
 void scale_kernels(DeviceType& type, const FitScale& scale) {
-  for (auto& by_precision : type.rates) {
-    for (std::optional<FlopsPerSecond>& rate : by_precision) {
+  for (std::size_t kind = 0; kind < type.rates.size(); ++kind) {
+    const bool attention = static_cast<KernelKind>(kind) == KernelKind::attention;
+    for (std::optional<FlopsPerSecond>& rate : type.rates[kind]) {
       if (rate) {
-        *rate = *rate * scale.flops;
+        *rate = *rate * (attention ? scale.arithmetic(KernelOp::attention) : scale.flops);
       }
     }
   }

@@ -90,7 +90,7 @@ std::vector<DeviceType> devices() {
   }
   DeviceType derived = types.front(); // half the arithmetic, launches and memory a little better
   auto fits = std::make_shared<KernelFits>(*derived.fits);
-  fits->scale = FitScale{.flops = 0.5, .memory_bandwidth = 1.2, .launch = 0.7, .processors = 0.8};
+  fits->scale = FitScale{.flops = 0.5, .memory_bandwidth = 1.2, .launch = 0.7, .processors = 0.8, .attention = 0.9};
   derived.name = "derived";
   derived.fits = std::move(fits);
   types.push_back(std::move(derived));

@@ -5,6 +5,7 @@
 #include "sim/platform/fits/kernel_features.hpp"
 #include "sim/platform/fits/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"
+#include "sim/platform/scale_device.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {
@@ -282,6 +283,43 @@ TEST_CASE("a derived device scales launch, arithmetic and memory apart, with a f
   CHECK_THROWS_WITH(
       load_device_type(yaml::parse("name: a\nvendor: b\norigin: made-up\nderived: {from: card}", "a.yaml")),
       Catch::StartsWith("a.yaml:4:17: 'card' cannot be looked up here"));
+}
+
+TEST_CASE("attention scales by a factor of its own where a device type states one, and nothing else does",
+          "[platform][fits]") {
+  std::string card_with_attention = kDevice;
+  card_with_attention.insert(card_with_attention.find("  copies:"),
+                             "    - {op: attention, pass: forward, precision: fp16, family: {ways: [{flops: 2e-12}], "
+                             "error: {mean: 0, median: 0, p90: 0, bias: 0, points: 1, scheme: whole rows}}}\n");
+  const DeviceTypeSource source = [&](const std::string&, const Where&) {
+    return yaml::parse(card_with_attention, "card.yaml");
+  };
+  const auto scaled = [&](const std::string& scale) {
+    return load_device_type(yaml::parse("name: other\nvendor: maker\norigin: made-up\nderived: {from: card, scale: {" +
+                                            scale + "}}\n",
+                                        "other.yaml"),
+                            source);
+  };
+  // 65,536 tokens: memory's share of the roofline, 4 s d h B against 2 s^2 d h FLOPs at the same rate, is below 1e-4.
+  const Kernel long_one{KernelOp::attention, KernelPass::forward, Precision::fp16, {1, 65536, 8, 8, 128, 1}};
+  const Kernel product = gemm(Precision::fp16, 1000, 1000, 1000);
+  const auto times_as_fast = [&](const std::string& scale, const Kernel& kernel) {
+    return predict(*scaled("").fits, kernel)->time / predict(*scaled(scale).fits, kernel)->time;
+  };
+  const auto rate = [&](const std::string& scale, KernelKind kind) {
+    return scaled(scale).rate(kind, Precision::fp16)->value / scaled("").rate(kind, Precision::fp16)->value;
+  };
+  CHECK(times_as_fast("flops: 2", long_one) == Catch::Detail::Approx(2).epsilon(1e-3));
+  CHECK(times_as_fast("flops: 2, attention: 3", long_one) == Catch::Detail::Approx(3).epsilon(1e-3));
+  CHECK(times_as_fast("flops: 2, attention: 3", product) == close(times_as_fast("flops: 2", product)));
+  CHECK(rate("flops: 2", KernelKind::attention) == close(2));
+  CHECK(rate("flops: 2, attention: 3", KernelKind::attention) == close(3));
+  CHECK(rate("flops: 2, attention: 3", KernelKind::matmul) == close(2));
+  // A limit of power on top of it slows down both.
+  DeviceType twice = scaled("flops: 2, attention: 3");
+  scale_kernels(twice, {.flops = 0.5});
+  CHECK(twice.fits->scale->arithmetic(KernelOp::attention) == close(1.5));
+  CHECK(twice.fits->scale->arithmetic(KernelOp::gemm) == close(1));
 }
 
 TEST_CASE("a device takes the fits of another with its chip, scaled, and keeps its own figures", "[platform][fits]") {

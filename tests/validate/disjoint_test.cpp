@@ -8,6 +8,7 @@
 #include "sim/platform/load_platform.hpp"
 #include "sim/study/keys/take_config.hpp"
 #include "sim/validate/truth/rows/truth_row.hpp"
+#include "sim/validate/truth/rows/truth_study.hpp"
 #include "sim/validate/validators.hpp"
 #include "tests/study/studies.hpp"
 
@@ -59,7 +60,7 @@ struct Sample {
 
 bool is_of_device(const TruthRow& row, const std::set<std::string>& models) {
   return std::any_of(models.begin(), models.end(),
-                     [&](const std::string& model) { return row.model.find(model) != std::string::npos; });
+                     [&](const std::string& model) { return plain_words(row.model).find(model) != std::string::npos; });
 }
 
 Sample sample_of(const std::set<Sizes>& sizes, const std::set<std::string>& models) {

@@ -61,7 +61,7 @@ std::vector<KernelForm> attention_forms(bool many) {
   if (many) {
     forms.push_back(
         {"grouped grid",
-         GridForm{{{"batch", 7}, {"sequence", 12}, {"heads", 6}, {"kv-heads", 4}}, kAttentionCorrections, 0.03},
+         GridForm{{{"batch", 8}, {"sequence", 14}, {"heads", 6}, {"kv-heads", 4}}, kAttentionCorrections, 0.001},
          {}});
     forms.push_back(
         {"sized grid",

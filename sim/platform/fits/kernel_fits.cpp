@@ -208,7 +208,7 @@ Seconds scaled(const KernelFits& fits, const Kernel& kernel, Seconds time) {
   const double memory = (bytes_of(kernel) / roofline.bandwidth).value;
   const double share = arithmetic + memory > 0 ? arithmetic / (arithmetic + memory) : 0;
   const Seconds rest = time - launch;
-  return launch * scale.launch + rest * (share / scale.flops) + rest * ((1 - share) / scale.memory_bandwidth);
+  return launch * scale.launch + rest * (share / scale.arithmetic(kernel.op)) + rest * ((1 - share) / scale.memory_bandwidth);
 }
 
 double at_least_floor(const KernelFits& fits, double spread) {
@@ -556,7 +556,8 @@ double least_scaled(const KernelFits& fits, const SizedRange& range, double per_
     const double second = (bytes_of(memory) / roofline.bandwidth).value;
     return first + second > 0 && std::isfinite(first + second) ? first / (first + second) : otherwise;
   };
-  const auto factor = [&](double share) { return share / scale.flops + (1 - share) / scale.memory_bandwidth; };
+  const double arithmetic = scale.arithmetic(range.kernels.low.op);
+  const auto factor = [&](double share) { return share / arithmetic + (1 - share) / scale.memory_bandwidth; };
   const double rest = std::min(factor(share_of(range.kernels.low, range.kernels.high, 0)),
                                factor(share_of(range.kernels.high, range.kernels.low, 1)));
   const double launch = roofline.launch.value;

@@ -209,7 +209,11 @@ struct PowerFit {
 /// memory.
 struct FitScale {
   double flops = 1, memory_bandwidth = 1, launch = 1, processors = 1, copies = 1, collectives = 1;
-  double error_floor = 0; ///< least spread of a scaled prediction
+  std::optional<double> attention; ///< in place of `flops`, of attention
+  double error_floor = 0;          ///< least spread of a scaled prediction
+
+  /// The factor of the arithmetic of such a kernel.
+  double arithmetic(KernelOp op) const { return op == KernelOp::attention ? attention.value_or(flops) : flops; }
 
   bool operator==(const FitScale&) const = default;
 };
