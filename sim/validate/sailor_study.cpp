@@ -217,7 +217,8 @@ private:
   // What nvidia-smi shows beside PyTorch's tensors, as the authors have it: their simulator on their GH200 nodes
   // ("depends on GPU + platform", runtime_simulator.py), and their planner elsewhere. Of unlike GPUs the most.
   std::string context() const {
-    const bool on_gh200 = std::any_of(groups_.begin(), groups_.end(), [](auto& one) { return one.second.gpu == "GH-96"; });
+    const bool on_gh200 =
+        std::any_of(groups_.begin(), groups_.end(), [](auto& one) { return one.second.gpu == "GH-96"; });
     return on_gh200 ? "5.06 GB" : degree_ > 1 ? "3 GB" : "2 GB";
   }
 
@@ -231,9 +232,10 @@ private:
     }
     return "training:\n  precision: fp32\n  optimizer: adam\n  global_batch: " + std::to_string(plan_.global_batch) +
            "\n  micro_batch_size: " + std::to_string(plan_.micro_batch) +
-           "\n  blocking_sends: true\n  step_overhead: " + seconds_text(update()) + "\n  memory: {context: " + context() +
-           "}\n  parallel: {data: " + std::to_string(replicas_) + ", pipeline: " + std::to_string(plan_.stages.size()) +
-           ", layers: \"" + layers + "\"}\ncost_model: profiled\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
+           "\n  blocking_sends: true\n  step_overhead: " + seconds_text(update()) +
+           "\n  memory: {context: " + context() + "}\n  parallel: {data: " + std::to_string(replicas_) +
+           ", pipeline: " + std::to_string(plan_.stages.size()) + ", layers: \"" + layers +
+           "\"}\ncost_model: profiled\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
   }
 
   // DeepSpeed keeps a copy of the weights, and one of what it communicates (the authors' own planner counts both).

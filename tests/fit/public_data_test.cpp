@@ -91,15 +91,17 @@ TEST_CASE("bf16 products of H100, H200 and A100 are met at shapes held back", "[
   CHECK(h200.training.mean <= 0.05);
   CHECK(h200.all.mean <= 0.05);
   const Errors a100 = errors_of(TableKind::gemm, "a100_sxm_gemm_bf16.csv", "a100-sxm-80gb", 108);
-  CHECK(a100.training.mean <= 0.06);
-  CHECK(a100.all.mean <= 0.062);
+  CHECK(a100.training.mean <= 0.05);
+  CHECK(a100.all.mean <= 0.052); // 0.049 by the draws that its file states
 }
 
 TEST_CASE("attention is met at shapes held back", "[fit][data]") {
   if (absent("h200_sxm_attention_forward.csv")) {
     return;
   }
-  CHECK(errors_of(TableKind::attention, "h200_sxm_attention_forward.csv", "h200-sxm", 132).all.mean <= 0.06);
+  CHECK(errors_of(TableKind::attention, "h100_sxm_attention_forward.csv", "h100-sxm-80gb", 132).all.mean <= 0.06);
+  CHECK(errors_of(TableKind::attention, "h200_sxm_attention_forward.csv", "h200-sxm", 132).all.mean <= 0.05);
+  CHECK(errors_of(TableKind::attention, "a100_sxm_attention_forward.csv", "a100-sxm-80gb", 108).all.mean <= 0.052);
 }
 
 TEST_CASE("latent attention is met at shapes held back", "[fit][data]") {
@@ -148,7 +150,7 @@ TEST_CASE("the shipped fits of later boards meet their tables as their files say
   const DeviceTypeSource types = device_types_in(test::source_dir() / "platforms" / "devices");
   for (const Board& one :
        {Board{"b200-sxm", "b200_sxm", 0.06}, Board{"gb200", "gb200", 0.06}, Board{"b300-sxm", "b300_sxm", 0.06},
-        Board{"gb300", "gb300", 0.06}, Board{"l40s-48gb", "l40s", 0.075}}) {
+        Board{"gb300", "gb300", 0.06}, Board{"l40s-48gb", "l40s", 0.066}}) {
     const DeviceType type = load_device_type(types(one.device, {}));
     const auto check = [&](KernelOp op, Precision precision, const KernelTable& table) {
       const auto fit = std::find_if(type.fits->kernels.begin(), type.fits->kernels.end(), [&](const KernelFit& some) {
@@ -161,7 +163,7 @@ TEST_CASE("the shipped fits of later boards meet their tables as their files say
       CHECK(stated <= one.worst);
       const double met = shipped_error(type, table, precision);
       CHECK(met <= stated);
-      CHECK(met >= 0.6 * stated);
+      CHECK(met >= 0.5 * stated);
       CHECK(fit->cast == Approx(op == KernelOp::gemm ? fit_cast(table.kernels) : 0).epsilon(0.01));
     };
     for (const auto& [name, precision] : formats) {

@@ -295,10 +295,10 @@ TEST_CASE("attention scales by a factor of its own where a device type states on
     return yaml::parse(card_with_attention, "card.yaml");
   };
   const auto scaled = [&](const std::string& scale) {
-    return load_device_type(yaml::parse("name: other\nvendor: maker\norigin: made-up\nderived: {from: card, scale: {" +
-                                            scale + "}}\n",
-                                        "other.yaml"),
-                            source);
+    return load_device_type(
+        yaml::parse("name: other\nvendor: maker\norigin: made-up\nderived: {from: card, scale: {" + scale + "}}\n",
+                    "other.yaml"),
+        source);
   };
   // 65,536 tokens: memory's share of the roofline, 4 s d h B against 2 s^2 d h FLOPs at the same rate, is below 1e-4.
   const Kernel long_one{KernelOp::attention, KernelPass::forward, Precision::fp16, {1, 65536, 8, 8, 128, 1}};
@@ -383,6 +383,40 @@ TEST_CASE("waves count tiles over processors", "[platform][fits]") {
   CHECK(value("columns", image, 1) == close(32));
   CHECK(value("depth", image, 1) == close(16 * 9));
   CHECK(value("pad-image-6", image, 1) == close(2 * std::log(30.0 / 28)));
+}
+
+// Multiply-adds of a multiprocessor: 28 and 50 of operands' cost, and 220 and 420 of the depth, are of what a tile takes
+// and of what it seems to take. An A100's multiprocessor does 3.12e14 / 2 / 108 a second.
+TEST_CASE("of tiles and parts of the depth a product takes what seems best", "[platform][fits]") {
+  const auto value = [](const Kernel& kernel, double processors) {
+    for (const KernelFeature& feature : kernel_features()) {
+      if (feature.name == "chosen-tiles") {
+        return feature.value(kernel, processors);
+      }
+    }
+    FAIL("no such feature");
+    return 0.0;
+  };
+  const auto expected = [](double work, double flops, double bytes, double processors) {
+    const double rate = 3.12e14 / 2 / 108, bandwidth = 1.766e12 / 108 * processors;
+    const double time = 10e-6 + std::cbrt(std::pow(work / rate, 3) + std::pow(bytes / (0.66 * bandwidth), 3));
+    return std::log(time / (3e-6 + std::max(flops / (2 * rate * processors), bytes / bandwidth)));
+  };
+  // 2 tiles of 256 x 128 fill 2 processors once: 32768 x 1.59 x 1444 = 7.5e7 seem less than 8.4e7, two waves of 128 x
+  // 128, or than either split, whose sums cost more.
+  const double tile = 256 * 128 * (1 + 28.0 / 256 + 28.0 / 128) * (1024 + 220);
+  CHECK(value(gemm(Precision::fp16, 512, 128, 1024), 2) ==
+        close(expected(tile, 2.0 * 512 * 128 * 1024, 2.0 * (512 * 1024 + 1024 * 128 + 512 * 128), 2)));
+  // 128 x 128 results leave 7 of 8 processors idle. 2 tiles of 128 x 64 in 4 parts of 2048 fill them: 8192 x 2.17 x 2468
+  // and the sums, 4.4e6 + 5e6, seem 5.3e7; 64 x 64 in 2 parts 5.5e7, 128 x 128 in 8 parts 5.6e7.
+  const double part = 128 * 64 * (1 + 28.0 / 128 + 28.0 / 64) * (2048 + 220) + 540 * 128 * 128 * 4 / 8.0 + 5e6;
+  CHECK(value(gemm(Precision::fp16, 128, 128, 8192), 8) ==
+        close(expected(part, 2.0 * 128 * 128 * 8192, 2.0 * (2 * 128 * 8192 + 128 * 128), 8)));
+  // 3 tiles of 256 x 128 on 2 processors: three waves of them in two parts, 3.9e8 and the sums, 5.8e7, though three of
+  // 128 x 128 seem to take less, 4.0e8.
+  const double waves = 3 * 256 * 128 * (1 + 28.0 / 256 + 28.0 / 128) * (2048 + 220) + 540 * 768 * 128 * 2 / 2.0 + 5e6;
+  CHECK(value(gemm(Precision::fp16, 768, 128, 4096), 2) ==
+        close(expected(waves, 2.0 * 768 * 128 * 4096, 2.0 * (768 * 4096 + 4096 * 128 + 768 * 128), 2)));
 }
 
 TEST_CASE("a broken fit is refused with its place", "[platform][fits]") {

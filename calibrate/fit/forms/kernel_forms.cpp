@@ -21,6 +21,11 @@ constexpr std::size_t kManyForStraight = 60;
 const std::vector<std::string_view> kTileCorrections = {
     "later-wave-64x64",   "later-wave-128x128", "later-wave-128x256", "later-wave-256x128", "first-wave-128x128",
     "first-wave-128x256", "best-wave",          "pad-rows-128",       "odd-rows-8",         "single-row"};
+const std::vector<std::string_view> kChosenTileCorrections = [] {
+  std::vector<std::string_view> features = kTileCorrections;
+  features.insert(features.begin(), "chosen-tiles");
+  return features;
+}();
 const std::vector<std::string_view> kImageCorrections = {
     "wave-64x64",     "wave-128x64",     "wave-128x128",  "wave-256x128",  "pad-columns-32",
     "pad-columns-64", "pad-columns-128", "odd-columns-2", "odd-columns-4", "odd-depth-2",
@@ -36,6 +41,8 @@ std::vector<KernelForm> product_forms(bool many) {
   if (many) {
     forms.push_back(
         {"fine grid", GridForm{{{"rows", 16}, {"columns", 10}, {"depth", 10}}, kTileCorrections, 0.03}, {}});
+    forms.push_back(
+        {"finest grid", GridForm{{{"rows", 16}, {"columns", 14}, {"depth", 14}}, kChosenTileCorrections, 0.03}, {}});
   }
   return forms;
 }

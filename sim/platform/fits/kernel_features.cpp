@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "sim/platform/fits/chosen_tiles.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -255,6 +257,8 @@ constexpr KernelFeature kFeatures[] = {
     {"later-wave-128x256", "", later_wave<128, 256>, later_wave_range<128, 256>},
     {"later-wave-256x128", "", later_wave<256, 128>, later_wave_range<256, 128>},
     {"best-wave", "ln of what whole waves of the best tiles cost", best_wave, best_wave_range},
+    {"chosen-tiles", "ln of what tiles and parts of the depth take that a library chooses, over the roofline",
+     chosen_tiles, chosen_tiles_range},
     {"pad-rows-64", "ln of what rounding up to such multiples adds", pad_rows<64>, pad_rows_range<64>},
     {"pad-rows-128", "", pad_rows<128>, pad_rows_range<128>},
     {"pad-rows-256", "", pad_rows<256>, pad_rows_range<256>},
