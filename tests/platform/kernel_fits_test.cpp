@@ -385,8 +385,8 @@ TEST_CASE("waves count tiles over processors", "[platform][fits]") {
   CHECK(value("pad-image-6", image, 1) == close(2 * std::log(30.0 / 28)));
 }
 
-// Multiply-adds of a multiprocessor: 28 and 50 of operands' cost, and 220 and 420 of the depth, are of what a tile takes
-// and of what it seems to take. An A100's multiprocessor does 3.12e14 / 2 / 108 a second.
+// Multiply-adds of a multiprocessor: 28 and 50 of operands' cost, and 220 and 420 of the depth, are of what a tile
+// takes and of what it seems to take. An A100's multiprocessor does 3.12e14 / 2 / 108 a second.
 TEST_CASE("of tiles and parts of the depth a product takes what seems best", "[platform][fits]") {
   const auto value = [](const Kernel& kernel, double processors) {
     for (const KernelFeature& feature : kernel_features()) {
@@ -407,8 +407,8 @@ TEST_CASE("of tiles and parts of the depth a product takes what seems best", "[p
   const double tile = 256 * 128 * (1 + 28.0 / 256 + 28.0 / 128) * (1024 + 220);
   CHECK(value(gemm(Precision::fp16, 512, 128, 1024), 2) ==
         close(expected(tile, 2.0 * 512 * 128 * 1024, 2.0 * (512 * 1024 + 1024 * 128 + 512 * 128), 2)));
-  // 128 x 128 results leave 7 of 8 processors idle. 2 tiles of 128 x 64 in 4 parts of 2048 fill them: 8192 x 2.17 x 2468
-  // and the sums, 4.4e6 + 5e6, seem 5.3e7; 64 x 64 in 2 parts 5.5e7, 128 x 128 in 8 parts 5.6e7.
+  // 128 x 128 results leave 7 of 8 processors idle. 2 tiles of 128 x 64 in 4 parts of 2048 fill them: 8192 x 2.17 x
+  // 2468 and the sums, 4.4e6 + 5e6, seem 5.3e7; 64 x 64 in 2 parts 5.5e7, 128 x 128 in 8 parts 5.6e7.
   const double part = 128 * 64 * (1 + 28.0 / 128 + 28.0 / 64) * (2048 + 220) + 540 * 128 * 128 * 4 / 8.0 + 5e6;
   CHECK(value(gemm(Precision::fp16, 128, 128, 8192), 8) ==
         close(expected(part, 2.0 * 128 * 128 * 8192, 2.0 * (2 * 128 * 8192 + 128 * 128), 8)));
