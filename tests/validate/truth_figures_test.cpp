@@ -75,6 +75,32 @@ TEST_CASE("a run that was measured fitted, and one that ran out of memory did no
   CHECK_THAT(to_text(validation, false), Contains("which runs fit"));
 }
 
+// One device, so no communicators: tensors fit into 99 % of 80 GiB less 551 MB. Peak memory is of tensors alone.
+TEST_CASE("a run fits with what a process holds beside tensors, into what programs see of the memory",
+          "[validate][truth]") {
+  std::string rows;
+  std::vector<std::string> layers;
+  for (int count = 300; count <= 420; count += 5) {
+    layers.push_back(std::to_string(count));
+    for (const char* const figure : {"peak_memory,GiB,1,", "out_of_memory,bool,1,"}) {
+      rows += layers.back() + figure[0] + ",Some Megatron-LM paper,GPT," + layers.back() +
+              ",1024,16,128,1024,a100-80gb-sxm,1,1,1,,1,,1,1,bf16,,none," + figure + "\n";
+    }
+  }
+  const Validation validation = validated_figures(rows);
+  REQUIRE(validation.rows.size() == layers.size());
+  REQUIRE(validation.verdict_rows.size() == layers.size());
+  constexpr double kRoom = 0.99 * 80 * 1024 * 1024 * 1024 - 551e6;
+  int fit = 0;
+  for (std::size_t at = 0; at < layers.size(); ++at) {
+    CAPTURE(layers[at], validation.rows[at].predicted);
+    CHECK(validation.verdict_rows[at].predicted == (validation.rows[at].predicted <= kRoom));
+    fit += validation.verdict_rows[at].predicted ? 1 : 0;
+  }
+  CHECK(fit > 0);
+  CHECK(fit < static_cast<int>(layers.size()));
+}
+
 TEST_CASE("a run on a device of unknown memory tells nothing of whether it fits", "[validate][truth]") {
   const auto open = [](const std::string& gpu) {
     TruthRow row;

@@ -21,14 +21,29 @@ namespace {
 
 using Json = nlohmann::json;
 
+// What a process holds beside tensors unless a study says so (AIConfigurator's data sheets, Apache-2.0, NCCL 2.27.3:
+// context and all else, and buffers of a communicator of four or eight devices), and the part of a board's nominal
+// memory that programs see (PyTorch names 0.978 to 0.992 of it where memory runs out).
+constexpr MemoryReserve kBesideTensors{.context = Bytes{551e6}, .communicator = Bytes{392.0 * 1024 * 1024}};
+constexpr double kSeenByPrograms = 0.99;
+
+// Of each device in use, where the study says nothing of it: measured peaks are of tensors.
+std::vector<Bytes> beside_tensors(const TaskGraph& graph, bool is_given) {
+  std::vector<Bytes> beside(graph.devices_in_use().size());
+  for (std::size_t i = 0; i < beside.size() && !is_given; ++i) {
+    beside[i] = graph.held(graph.simulated(i), Bytes{0});
+  }
+  return beside;
+}
+
 // The most that any device of each stage holds.
-std::vector<double> memory_of_stages(const Run& run) {
+std::vector<double> memory_of_stages(const Run& run, const std::vector<Bytes>& beside) {
   std::vector<double> of_stages(run.stages.size(), 0.0);
   for (std::size_t s = 0; s < run.stages.size(); ++s) {
     for (std::size_t d = 0; d < run.metrics.peak_memory.size(); ++d) {
       const auto& devices = run.stages[s].devices;
       if (std::find(devices.begin(), devices.end(), run.devices[d]) != devices.end()) {
-        of_stages[s] = std::max(of_stages[s], run.metrics.peak_memory[d].value);
+        of_stages[s] = std::max(of_stages[s], (run.metrics.peak_memory[d] - beside[d]).value);
       }
     }
   }
@@ -56,19 +71,20 @@ double longest_transfer(const TaskGraph& graph) {
   return seconds;
 }
 
-// By how many bytes a device holds more than one of its type has, at most; below 0, each has that much left.
+// By how many bytes a device holds more than programs see of one of its type, at most; below 0, each has that much
+// left.
 double most_lacking(const TaskGraph& graph, const Run& run, const Platform& platform,
                     const std::vector<DeviceType>& types) {
   double most = -std::numeric_limits<double>::max();
   const std::span<const DeviceId> devices = graph.devices_in_use();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto type = static_cast<std::size_t>(platform.devices[devices[i]].type);
-    most = std::max(most, (run.metrics.peak_memory[i] - types[type].memory).value);
+    most = std::max(most, (run.metrics.peak_memory[i] - types[type].memory * kSeenByPrograms).value);
   }
   return most;
 }
 
-PredictedRun figures_of(const Prepared& prepared, const Study& study) {
+PredictedRun figures_of(const Prepared& prepared, const Study& study, const std::vector<Bytes>& beside) {
   const Run& run = prepared.run;
   const double batch = study.training.global_batch;
   PredictedRun figures{.iteration = run.metrics.iteration.value,
@@ -78,7 +94,7 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study) {
                        .mfu = run.mfu,
                        .hfu = run.hfu,
                        .devices = static_cast<double>(study.platform.devices.size()),
-                       .stage_memory = memory_of_stages(run)};
+                       .stage_memory = memory_of_stages(run, beside)};
   if (prepared.graph != nullptr) {
     const PassSpans spans = pass_spans(*prepared.graph, prepared.timeline, static_cast<int>(run.stages.size()));
     figures.forward = longest(spans.forward);
@@ -171,13 +187,17 @@ TruthPrediction predict_study(const std::string& study_text, const ValidateOptio
     for (DeviceType& type : study.platform.types) { // it ran: whether it should have fitted is a figure of its own
       type.memory = Bytes{std::numeric_limits<double>::infinity()};
     }
+    const bool is_given = study.training.memory.any();
+    if (!is_given) {
+      study.training.memory = kBesideTensors;
+    }
     ScheduleCounts counts;
     StudyMemo memo(study, counts);
     const Prepared prepared = run_scenario(memo, scenarios_of(study).front(), true);
     if (!prepared.run.feasible) {
       return Infeasible{prepared.run.why_not};
     }
-    PredictedRun figures = figures_of(prepared, study);
+    PredictedRun figures = figures_of(prepared, study, beside_tensors(*prepared.graph, is_given));
     figures.lacking = most_lacking(*prepared.graph, prepared.run, study.platform, types);
     return figures;
   } catch (const InputError& error) {
