@@ -54,6 +54,17 @@ double longest(const std::vector<double>& seconds) {
   return seconds.empty() ? 0 : *std::max_element(seconds.begin(), seconds.end());
 }
 
+// Of stages in the order of these times the one in the middle, of two the later one, as Zero Bubble's authors take the
+// passes of all ranks (sail-sg/zero-bubble-pipeline-parallelism at ed85b11c, zb_schedules.py: update_schedule).
+double middle(std::vector<double> seconds) {
+  if (seconds.empty()) {
+    return 0;
+  }
+  const auto at = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), at, seconds.end());
+  return *at;
+}
+
 double longest_update(const TaskGraph& graph) {
   double seconds = 0;
   for (const Work& work : graph.works) {
@@ -100,6 +111,9 @@ PredictedRun figures_of(const Prepared& prepared, const Study& study, const std:
     figures.forward = longest(spans.forward);
     figures.backward = longest(spans.backward);
     figures.weight = longest(spans.weight);
+    figures.stage_forward = middle(spans.forward);
+    figures.stage_backward = middle(spans.backward);
+    figures.stage_weight = middle(spans.weight);
     figures.busy_share = spans.longest > 0 ? spans.busy / spans.longest : 0;
     figures.update = longest_update(*prepared.graph);
     figures.transfer = longest_transfer(*prepared.graph) + study.training.hand_over.value;
@@ -136,6 +150,9 @@ std::string to_text(const TruthPrediction& prediction) {
               {"forward", run.forward},
               {"backward", run.backward},
               {"weight", run.weight},
+              {"stage_forward", run.stage_forward},
+              {"stage_backward", run.stage_backward},
+              {"stage_weight", run.stage_weight},
               {"update", run.update},
               {"watts", run.watts},
               {"kept", run.kept},
@@ -165,6 +182,9 @@ TruthPrediction from_text(const std::string& text) {
                       .forward = json["forward"],
                       .backward = json["backward"],
                       .weight = json["weight"],
+                      .stage_forward = json["stage_forward"],
+                      .stage_backward = json["stage_backward"],
+                      .stage_weight = json["stage_weight"],
                       .kept = json["kept"],
                       .fixed = json["fixed"],
                       .update = json["update"],

@@ -29,7 +29,9 @@ double mfu(const PredictedRun& run) { return run.mfu; }
 double hfu(const PredictedRun& run) { return run.hfu; }
 double forward(const PredictedRun& run) { return run.forward; }
 double backward(const PredictedRun& run) { return run.backward; }
-double weight(const PredictedRun& run) { return run.weight; }
+double stage_forward(const PredictedRun& run) { return run.stage_forward; }
+double stage_backward(const PredictedRun& run) { return run.stage_backward; }
+double stage_weight(const PredictedRun& run) { return run.stage_weight; }
 
 double busy_share(const PredictedRun& run) { return run.busy_share; }
 double transfer(const PredictedRun& run) { return run.transfer; }
@@ -119,11 +121,11 @@ constexpr std::array kMetrics = {
     TruthMetric{"layer_forward_ms", "forward of one layer", "layer_forward_seconds", kTimes, forward},
     TruthMetric{"layer_backward_ms", "backward of one layer, with what is recomputed", "layer_backward_seconds", kTimes,
                 backward},
-    TruthMetric{"stage_forward_ms", "forward of the longest stage", "stage_forward_seconds", kTimes, forward},
-    TruthMetric{"stage_backward_input_ms", "gradients of a stage's input, of the longest",
-                "stage_backward_input_seconds", kTimes, backward},
-    TruthMetric{"stage_backward_weight_ms", "gradients of a stage's weights, of the longest",
-                "stage_backward_weight_seconds", kTimes, weight},
+    TruthMetric{"stage_forward_ms", "forward of the middle stage", "stage_forward_seconds", kTimes, stage_forward},
+    TruthMetric{"stage_backward_input_ms", "gradients of a stage's input, of the middle one",
+                "stage_backward_input_seconds", kTimes, stage_backward},
+    TruthMetric{"stage_backward_weight_ms", "gradients of a stage's weights, of the middle one",
+                "stage_backward_weight_seconds", kTimes, stage_weight},
     TruthMetric{"forward_seconds", "forward on one device", "forward_seconds", kTimes, forward},
     TruthMetric{"backward_seconds", "backward on one device", "backward_seconds", kTimes, backward},
     TruthMetric{"peak_memory", "the most that any device holds", "peak_memory_bytes", kBytes, peak_memory,

@@ -51,6 +51,8 @@ struct PredictedRun {
   double devices = 1;
   std::vector<double> stage_memory;             ///< bytes, the most of any device of each stage; [stage]
   double forward = 0, backward = 0, weight = 0; ///< s, the longest pass of any stage, as of PassSpans
+  double stage_forward = 0, stage_backward = 0; ///< s, of the middle stage by each, as of PassSpans
+  double stage_weight = 0;                      ///< the same of gradients of weights
   double kept = 0;                              ///< bytes of activations at the peak, the most of any device
   double fixed = 0;                             ///< bytes of weights, gradients and optimiser, the most of any device
   double update = 0;                            ///< s, the longest optimiser step
