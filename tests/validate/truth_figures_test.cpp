@@ -75,6 +75,21 @@ TEST_CASE("a run that was measured fitted, and one that ran out of memory did no
   CHECK_THAT(to_text(validation, false), Contains("which runs fit"));
 }
 
+// Four stages of a layer each, the last with a head of 50,304 words, which takes longer than any layer.
+TEST_CASE("a stage's pass is the middle stage's, and a run's the longest", "[validate][truth]") {
+  const auto forward = [](const std::string& stages, const std::string& figure) {
+    const Validation validation =
+        validated_figures("a,Some Megatron-LM paper,GPT,4,1024,16,1024,50304,a100-80gb-sxm," + stages + ",1,1,," +
+                          stages + ",,16,64,bf16,,none," + figure + ",1,\n");
+    REQUIRE(validation.rows.size() == 1);
+    return validation.rows.front().predicted;
+  };
+  const double longest = forward("4", "forward_seconds,s"), middle = forward("4", "stage_forward_ms,s");
+  CHECK(middle > 0);
+  CHECK(longest > 1.5 * middle);
+  CHECK(forward("1", "stage_forward_ms,s") == near(forward("1", "forward_seconds,s")));
+}
+
 // One device, so no communicators: tensors fit into 99 % of 80 GiB less 551 MB. Peak memory is of tensors alone.
 TEST_CASE("a run fits with what a process holds beside tensors, into what programs see of the memory",
           "[validate][truth]") {
