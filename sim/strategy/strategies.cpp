@@ -7,6 +7,7 @@
 #include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan/estimate/total_memory.hpp"
 #include "sim/strategy/dynamic_programming/max_load.hpp"
+#include "sim/strategy/heuristic/mend_cuts.hpp"
 #include "sim/strategy/plan_in_groups.hpp"
 #include "sim/strategy/strategy.hpp"
 
@@ -240,6 +241,9 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
     return result;
   }
   Plan& plan = std::get<Plan>(result);
+  if (!strategy.takes_degrees) {
+    plan = mend_cuts(request, std::move(plan));
+  }
   plan.strategy = strategy.name;
   if (const std::string lacks = missing_kernel(request.problem, plan); !lacks.empty()) {
     return Infeasible{lacks};
