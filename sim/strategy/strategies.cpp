@@ -241,9 +241,6 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
     return result;
   }
   Plan& plan = std::get<Plan>(result);
-  if (!strategy.takes_degrees) {
-    plan = mend_cuts(request, std::move(plan));
-  }
   plan.strategy = strategy.name;
   if (const std::string lacks = missing_kernel(request.problem, plan); !lacks.empty()) {
     return Infeasible{lacks};
@@ -251,9 +248,19 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
   if (const std::string replicated = replicated_indivisible(plan, request.problem.model); !replicated.empty()) {
     return Infeasible{replicated};
   }
-  if (const auto shortage = plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions,
-                                          request.stage_placement)) {
-    return Infeasible{to_text(*shortage, request.problem.platform)};
+  const auto shortage = [&](const Plan& one) {
+    return plan_shortage(request.problem, one, request.chunks, request.in_flight, request.versions,
+                         request.stage_placement);
+  };
+  if (const auto lacks = shortage(plan)) {
+    return Infeasible{to_text(*lacks, request.problem.platform)};
+  }
+  if (auto mended = strategy.takes_degrees ? std::nullopt : mend_cuts(request.problem, plan)) {
+    if (shortage(*mended)) {
+      plan.memory_bound = true;
+    } else {
+      plan = std::move(*mended);
+    }
   }
   return result;
 }

@@ -214,11 +214,13 @@ private:
     return longest;
   }
 
-  // What nvidia-smi shows beside PyTorch's tensors, as the authors have it: their simulator on their GH200 nodes
-  // ("depends on GPU + platform", runtime_simulator.py), and their planner elsewhere. Of unlike GPUs the most.
+  // What nvidia-smi shows beside PyTorch's tensors, as the authors have it: their simulator on their GH200 nodes,
+  // whatever the degree ("depends on GPU + platform", runtime_simulator.py), and their planner elsewhere. A study has
+  // one figure for all devices, so of GH200 beside other GPUs, which no plan of theirs has, the most.
   std::string context() const {
+    constexpr std::string_view kGh200 = "GH-96";
     const bool on_gh200 =
-        std::any_of(groups_.begin(), groups_.end(), [](auto& one) { return one.second.gpu == "GH-96"; });
+        std::any_of(groups_.begin(), groups_.end(), [&](auto& one) { return one.second.gpu == kGh200; });
     return on_gh200 ? "5.06 GB" : degree_ > 1 ? "3 GB" : "2 GB";
   }
 

@@ -163,7 +163,7 @@ TEST_CASE("the shipped fits of later boards meet their tables as their files say
       CHECK(stated <= one.worst);
       const double met = shipped_error(type, table, precision);
       CHECK(met <= stated);
-      CHECK(met >= 0.5 * stated);
+      CHECK(met >= 0.5 * stated); // values that the grid was fitted to are closer, but not by half
       CHECK(fit->cast == Approx(op == KernelOp::gemm ? fit_cast(table.kernels) : 0).epsilon(0.01));
     };
     for (const auto& [name, precision] : formats) {

@@ -9,10 +9,11 @@
 namespace stagecraft {
 namespace {
 
-// Of an A100: multiply-adds of 16 bits and bytes a second of one of its 108 multiprocessors.
+// Of one of an A100's 108 multiprocessors: multiply-adds of 16 bits, and bytes, a second.
 constexpr double kMultiplyAdds = 3.12e14 / 2 / 108, kBandwidth = 1.766e12 / 108;
-// Of its roofline and of T: what a kernel takes at least, and the part of the bandwidth that T reaches.
-constexpr double kLaunch = 3e-6, kLeast = 10e-6, kReached = 0.66;
+constexpr double kLaunch = 3e-6;  // s, of its roofline
+constexpr double kLeast = 10e-6;  // s, of T, beside arithmetic and memory
+constexpr double kReached = 0.66; // the part of the bandwidth that T has
 
 struct LibraryTile {
   double height, width;
@@ -63,7 +64,8 @@ struct TiledProduct {
 };
 
 double chosen_work(const TiledProduct& product) {
-  double least = std::numeric_limits<double>::infinity(), work = 0;
+  double least = std::numeric_limits<double>::infinity();
+  double work = product.work(kLibraryTiles.front(), 1, kTakes);
   for (std::size_t tile = 0; tile < product.tiles_to_choose(); ++tile) {
     for (const double parts : kParts) {
       const double seems = product.work(kLibraryTiles[tile], parts, kSeems);
@@ -76,13 +78,14 @@ double chosen_work(const TiledProduct& product) {
   return work;
 }
 
-// Whatever is chosen takes as long as this: work rises with every extent, whichever the tile and the parts.
+// Whatever is chosen takes as long as this: work rises with every extent, whichever the tile and the parts. Where large
+// tiles alone are chosen at the low end, they are in all of the range.
 FeatureRange any_work(const TiledProduct& low, const TiledProduct& high) {
   FeatureRange work{std::numeric_limits<double>::infinity(), 0};
-  for (const LibraryTile tile : kLibraryTiles) {
+  for (std::size_t tile = 0; tile < low.tiles_to_choose(); ++tile) {
     for (const double parts : kParts) {
-      work.low = std::min(work.low, low.work(tile, parts, kTakes));
-      work.high = std::max(work.high, high.work(tile, parts, kTakes));
+      work.low = std::min(work.low, low.work(kLibraryTiles[tile], parts, kTakes));
+      work.high = std::max(work.high, high.work(kLibraryTiles[tile], parts, kTakes));
     }
   }
   return work;
@@ -112,12 +115,13 @@ FeatureRange chosen_tiles_range(const KernelRange& kernels, double processors) {
     return {value, value};
   }
   const FeatureRange work = any_work(TiledProduct(kernels.low, processors), TiledProduct(kernels.high, processors));
-  // Each part of T is at least so many times that of the roofline: the largest tile loads the fewest operands.
+  // Each part of a product's T is at least so many times that of its roofline: the largest tile loads the fewest
+  // operands. Other kernels' FLOPs are not those of the product that stands for them.
   constexpr double kAlways = 1 + kTakes.operands * (1 / kLibraryTiles[0].height + 1 / kLibraryTiles[0].width);
   static_assert(kAlways < 1 / kReached && kAlways < kLeast / kLaunch);
   const double least = time_of_work(work.low, kernels.low, processors) / roofline_of(kernels.high, processors);
   const double most = time_of_work(work.high, kernels.high, processors) / roofline_of(kernels.low, processors);
-  return {std::log(std::max(least, kAlways)), std::log(most)};
+  return {std::log(kernels.low.op == KernelOp::gemm ? std::max(least, kAlways) : least), std::log(most)};
 }
 
 } // namespace stagecraft

@@ -2,21 +2,25 @@
 #include "sim/strategy/heuristic/mend_cuts.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
+#include "sim/base/count_of.hpp"
+#include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan/stage_cost/passes/tensor_parallel.hpp"
-#include "sim/strategy/heuristic/plan_score.hpp"
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {
 
-// Moves of one cut until a stage shares everything as the whole model does.
+// Moves of one cut until a stage shares everything as the whole model does. Each move finds another product or reader,
+// and a block has no more of them.
 constexpr int kMostMoves = 8;
 
 // All tensor groups alike, and each stage behind the one before it.
 bool cuts_may_move(const Plan& plan) {
   const StageAxes axes = plan.stages.front().axes();
-  if (axes.degree == 1 || axes.rule == TensorRule::search) {
+  if (axes.degree == 1 || axes.rule == TensorRule::search || !plan.rounds.empty()) {
     return false;
   }
   OperatorId next = 0;
@@ -47,26 +51,27 @@ std::vector<Shard> shards_of(const Problem& problem, const std::vector<OperatorI
 struct Cut {
   Stage before, behind;
 
-  void move_earlier(OperatorId begin) { move(before, behind, begin, true); }
-  void move_later(OperatorId begin) { move(behind, before, begin, false); }
-
-private:
-  // Operators from `begin` on go to the later stage, those before it to the earlier one.
-  static void move(Stage& from, Stage& to, OperatorId begin, bool to_later) {
-    for (std::vector<OperatorId> Stage::*const list : {&Stage::operators, &Stage::recomputed}) {
-      std::vector<OperatorId>& given = from.*list;
-      std::vector<OperatorId>& taken = to.*list;
-      const auto at = std::lower_bound(given.begin(), given.end(), begin);
-      if (to_later) {
-        taken.insert(taken.begin(), at, given.end());
-        given.erase(at, given.end());
-      } else {
-        taken.insert(taken.end(), given.begin(), at);
-        given.erase(given.begin(), at);
-      }
-    }
+  void move_earlier(OperatorId begin) {
+    auto& from = before.operators;
+    const auto at = std::lower_bound(from.begin(), from.end(), begin);
+    behind.operators.insert(behind.operators.begin(), at, from.end());
+    from.erase(at, from.end());
+  }
+  void move_later(OperatorId begin) {
+    auto& from = behind.operators;
+    const auto at = std::lower_bound(from.begin(), from.end(), begin);
+    before.operators.insert(before.operators.end(), from.begin(), at);
+    from.erase(from.begin(), at);
   }
 };
+
+// A stage of other operators recomputes those of them that the training says; one that a planner chose to recompute
+// whole, or not at all, stays so.
+void recompute_again(const Problem& problem, Stage& stage) {
+  if (problem.training.recompute.what == Recompute::selective && stage.recompute != Recompute::full) {
+    recompute_as_trained(problem, stage);
+  }
+}
 
 // How a model's operators are shared where nothing cuts it, and where a stage differs.
 class WholeModel {
@@ -129,32 +134,55 @@ private:
 
 } // namespace
 
-Plan mend_cuts(const PlanRequest& request, Plan plan) {
+std::optional<Plan> mend_cuts(const Problem& problem, const Plan& plan) {
   if (!cuts_may_move(plan)) {
-    return plan;
+    return std::nullopt;
   }
-  const WholeModel whole(request.problem, plan.stages.front().axes());
-  std::optional<double> seconds;
-  for (std::size_t at = 1; at < plan.stages.size(); ++at) {
-    if (!whole.first_unlike(plan.stages[at])) {
+  const std::vector<int> blocks = block_numbers(problem.model);
+  std::optional<WholeModel> whole; // asked for where a stage begins within a block
+  Plan mended = plan;
+  int moved = 0;
+  // From the last cut to the first, so that nothing but its beginning leaves a stage unlike the whole model.
+  for (std::size_t at = plan.stages.size() - 1; at > 0; --at) {
+    const Cut cut{mended.stages[at - 1], mended.stages[at]};
+    const OperatorId first = cut.behind.operators.front();
+    if (blocks[first] != blocks[first - 1]) {
       continue;
     }
-    const Cut cut{plan.stages[at - 1], plan.stages[at]};
-    for (const std::optional<Cut>& other : {whole.earlier(cut), whole.later(cut)}) {
+    if (!whole) {
+      whole.emplace(problem, plan.stages.front().axes());
+    }
+    if (!whole->first_unlike(cut.behind)) {
+      continue;
+    }
+    std::optional<Plan> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::optional<Cut>& other : {whole->earlier(cut), whole->later(cut)}) {
       if (!other) {
         continue;
       }
-      Plan mended = plan;
-      mended.stages[at - 1] = other->before;
-      mended.stages[at] = other->behind;
-      seconds = seconds ? seconds : score_plan(request, plan).seconds;
-      if (const double found = score_plan(request, mended).seconds; found < *seconds) {
-        seconds = found;
-        plan = std::move(mended);
+      Plan one = mended;
+      one.stages[at - 1] = other->before;
+      one.stages[at] = other->behind;
+      recompute_again(problem, one.stages[at - 1]);
+      recompute_again(problem, one.stages[at]);
+      const double seconds = estimate_iteration(problem, one, cost_plan(problem, one)).value;
+      if (!best || seconds < least) {
+        least = seconds;
+        best = std::move(one);
       }
     }
+    if (best) {
+      mended = std::move(*best);
+      ++moved;
+    }
   }
-  return plan;
+  if (moved == 0) {
+    return std::nullopt;
+  }
+  mended.note += (mended.note.empty() ? "" : "; ") + count_of(moved, "cut") +
+                 " moved that would leave a stage to compute whole what its tensor group divides";
+  return mended;
 }
 
 } // namespace stagecraft

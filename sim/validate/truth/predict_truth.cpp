@@ -54,8 +54,9 @@ double longest(const std::vector<double>& seconds) {
   return seconds.empty() ? 0 : *std::max_element(seconds.begin(), seconds.end());
 }
 
-// Of stages in the order of these times the one in the middle, of two the later one, as Zero Bubble's authors take the
-// passes of all ranks (sail-sg/zero-bubble-pipeline-parallelism at ed85b11c, zb_schedules.py: update_schedule).
+// Of stages in the order of these times the one in the middle, of two the longer, as Zero Bubble's authors take the
+// passes of all ranks, each of which has one stage (sail-sg/zero-bubble-pipeline-parallelism at ed85b11c,
+// zb_schedules.py: update_schedule).
 double middle(std::vector<double> seconds) {
   if (seconds.empty()) {
     return 0;
@@ -207,9 +208,11 @@ TruthPrediction predict_study(const std::string& study_text, const ValidateOptio
     for (DeviceType& type : study.platform.types) { // it ran: whether it should have fitted is a figure of its own
       type.memory = Bytes{std::numeric_limits<double>::infinity()};
     }
-    const bool is_given = study.training.memory.any();
+    MemoryReserve& reserve = study.training.memory;
+    const bool is_given = reserve.context.value > 0 || reserve.communicator.value > 0;
     if (!is_given) {
-      study.training.memory = kBesideTensors;
+      reserve.context = kBesideTensors.context;
+      reserve.communicator = kBesideTensors.communicator;
     }
     ScheduleCounts counts;
     StudyMemo memo(study, counts);
