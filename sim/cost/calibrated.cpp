@@ -12,6 +12,7 @@
 #include "sim/cost/least_over_parts.hpp"
 #include "sim/cost/passes.hpp"
 #include "sim/platform/fits/kernel_fits.hpp"
+#include "sim/platform/fits/least_time.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
 
 namespace stagecraft {

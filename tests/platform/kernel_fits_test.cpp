@@ -4,6 +4,7 @@
 
 #include "sim/platform/fits/kernel_features.hpp"
 #include "sim/platform/fits/kernel_fits.hpp"
+#include "sim/platform/fits/least_time.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/scale_device.hpp"
 #include "tests/catch.hpp"

@@ -6,6 +6,7 @@
 #include "sim/base/system/file.hpp"
 #include "sim/platform/fits/kernel_features.hpp"
 #include "sim/platform/fits/kernel_fits.hpp"
+#include "sim/platform/fits/least_time.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 
