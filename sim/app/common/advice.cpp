@@ -138,12 +138,13 @@ std::optional<Advice> missing_beside_study(const Words& words, std::string_view 
                         "', or to where the program is called\n"};
 }
 
-// What is said where the command's first argument is of a kind that other commands take.
+// What is said where the command's input is of a kind that other commands take.
 std::optional<Advice> wrong_kind(const Words& words) {
-  constexpr std::array kTakeInputs = {"compare", "plan",  "replay", "explain", "execute", "train", "show",    "check",
-                                      "sweep",   "judge", "adapt",  "report",  "points",  "merge", "validate"};
+  constexpr std::array kTakeInputs = {"compare", "plan",  "replay",   "explain", "execute", "train",
+                                      "show",    "check", "sweep",    "judge",   "adapt",   "report",
+                                      "points",  "merge", "validate", "export"};
   const std::string command = command_of(words);
-  const std::string argument = first_argument(words);
+  const std::string argument = input_argument(words);
   if (argument.empty() || std::find(kTakeInputs.begin(), kTakeInputs.end(), command) == kTakeInputs.end()) {
     return std::nullopt;
   }

@@ -31,6 +31,16 @@ bool has_degrees(const Words& words) {
   });
 }
 
+// Of the words behind the command that are neither flags nor, as they may be, values of flags the one of that number.
+std::string argument_at(const Words& words, int number) {
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (!is_flag(words[i]) && (i == 2 || !is_flag(words[i - 1])) && number-- == 0) {
+      return words[i];
+    }
+  }
+  return "";
+}
+
 } // namespace
 
 bool is_flag(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
@@ -43,14 +53,9 @@ bool gives(const Words& words, std::string_view flag) {
 
 std::string command_of(const Words& words) { return words.size() > 1 && !is_flag(words[1]) ? words[1] : std::string(); }
 
-std::string first_argument(const Words& words) {
-  for (std::size_t i = 2; i < words.size(); ++i) {
-    if (!is_flag(words[i]) && (i == 2 || !is_flag(words[i - 1]))) {
-      return words[i];
-    }
-  }
-  return "";
-}
+std::string first_argument(const Words& words) { return argument_at(words, 0); }
+
+std::string input_argument(const Words& words) { return argument_at(words, command_of(words) == "export" ? 1 : 0); }
 
 std::optional<Words> completed(const Words& words) {
   const std::string command = command_of(words);

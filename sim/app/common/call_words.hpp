@@ -21,6 +21,8 @@ bool gives(const Words& words, std::string_view flag);
 std::string command_of(const Words& words);
 /// The first word behind the command that is neither a flag nor, as it may be, a flag's value; "" where there is none.
 std::string first_argument(const Words& words);
+/// The file or name that the command works on: its first argument, of `export` the one behind the form.
+std::string input_argument(const Words& words);
 /// The call with all that its command needs and it lacks; nothing where it lacks nothing.
 std::optional<Words> completed(const Words& words);
 /// "did you mean: CALL" as a line.

@@ -140,7 +140,8 @@ std::vector<FileKind> study_kinds() {
 }
 
 std::vector<FileKind> model_and_platform_kinds() {
-  const std::vector<std::string_view> commands = {"compare", "plan", "replay", "explain", "execute", "train", "show"};
+  const std::vector<std::string_view> commands = {"compare", "plan",  "replay", "explain",
+                                                  "execute", "train", "show",   "export"};
   return {
       {"platform",
        "is a platform",
