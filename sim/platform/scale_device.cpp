@@ -15,9 +15,9 @@ FitScale both(const FitScale& first, const FitScale& then) {
           .processors = first.processors * then.processors,
           .copies = first.copies * then.copies,
           .collectives = first.collectives * then.collectives,
-          .attention = first.attention || then.attention
-                           ? std::optional(first.arithmetic(KernelOp::attention) * then.arithmetic(KernelOp::attention))
-                           : std::nullopt,
+          .attention = first.attention || then.attention ? std::optional(first.arithmetic(KernelKind::attention) *
+                                                                         then.arithmetic(KernelKind::attention))
+                                                         : std::nullopt,
           .error_floor = std::max(first.error_floor, then.error_floor)};
 }
 
@@ -25,10 +25,10 @@ FitScale both(const FitScale& first, const FitScale& then) {
 
 void scale_kernels(DeviceType& type, const FitScale& scale) {
   for (std::size_t kind = 0; kind < type.rates.size(); ++kind) {
-    const bool attention = static_cast<KernelKind>(kind) == KernelKind::attention;
+    const double factor = scale.arithmetic(static_cast<KernelKind>(kind));
     for (std::optional<FlopsPerSecond>& rate : type.rates[kind]) {
       if (rate) {
-        *rate = *rate * (attention ? scale.arithmetic(KernelOp::attention) : scale.flops);
+        *rate = *rate * factor;
       }
     }
   }

@@ -96,8 +96,7 @@ public:
       : problem_(problem), split_(split), alone_(groups.axes(0).alone()), ranks_(groups.mesh.context.ranks),
         unlike_(problem.platform.types.size()) {
     std::set<std::pair<int, std::vector<int>>> seen; // type, and how a group's devices lie
-    std::vector<OperatorId> operators(problem.model.operators.size());
-    std::iota(operators.begin(), operators.end(), 0);
+    const std::vector<OperatorId> operators = all_operators(problem.model);
     for (std::size_t rank = 0; rank < groups.devices.size() && !alone_; ++rank) {
       const int type = problem.type_index(groups.leader[rank]);
       std::vector<AxisGroups>& unlike = unlike_[type];
@@ -320,8 +319,7 @@ std::string share_by_speed(const Problem& problem, const Plan& plan, Groups& gro
 
 // "" or why a rank's devices cannot share the operators of the model.
 std::string rank_defect(const Problem& problem, const Groups& groups) {
-  std::vector<OperatorId> all(problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<OperatorId> all = all_operators(problem.model);
   for (std::size_t rank = 0; rank < groups.devices.size(); ++rank) {
     const StageAxes axes = groups.axes(static_cast<int>(rank));
     const GroupSpeed speed = speed_of_groups(problem, groups.devices[rank], axes, 1.0 / groups.mesh.data);
@@ -377,8 +375,7 @@ PlanResult plan_in_groups(const StrategyRow& strategy, const PlanRequest& reques
   if (!equal || !degrees.ranks.empty()) {
     return plan_uneven(strategy, request, make_groups(request, mesh));
   }
-  std::vector<OperatorId> all(problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<OperatorId> all = all_operators(problem.model);
   const Groups groups = make_groups(request, mesh);
   const StageAxes axes = groups.axes(0);
   const auto shared =

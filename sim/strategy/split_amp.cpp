@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <numeric>
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
@@ -51,9 +50,8 @@ std::vector<std::vector<DeviceId>> place_ranks(const PlanRequest& request, const
 class LayerTimes {
 public:
   LayerTimes(const Problem& problem, const Degrees& degrees) : problem_(problem), degrees_(degrees) {
-    std::vector<OperatorId> all(problem.model.size());
-    std::iota(all.begin(), all.end(), 0);
-    auto split = split_tensors(problem, all, {degrees.tensor}); // ignores that a cut may separate a pair: cuts are few
+    // Ignores that a cut may separate a pair: cuts are few.
+    auto split = split_tensors(problem, all_operators(problem.model), {degrees.tensor});
     if (std::holds_alternative<TensorSplit>(split)) {
       split_ = std::move(std::get<TensorSplit>(split));
     }
@@ -219,8 +217,7 @@ Plan plan_of(const Problem& problem, const Degrees& degrees, const PlacedDegrees
   Plan plan;
   for (int part = 0; part < degrees.pipeline; ++part) {
     Stage stage;
-    stage.operators.resize(cuts.bounds[part + 1] - cuts.bounds[part]);
-    std::iota(stage.operators.begin(), stage.operators.end(), cuts.bounds[part]);
+    stage.operators = operators_between(cuts.bounds[part], cuts.bounds[part + 1]);
     stage.devices = placed.stages[part];
     stage.tensor_parallel = degrees.tensor;
     recompute_as_trained(problem, stage);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
@@ -224,9 +223,8 @@ private:
     add("reserved_bytes", way.reserved, peak * (1 + training.memory.fragmentation));
     if (training.launches.each.value > 0) {
       StudyCosts costs(study);
-      std::vector<OperatorId> all(study.model->size());
-      std::iota(all.begin(), all.end(), OperatorId{0});
-      const PassLaunches launches = launches_of(costs.problem(1), all, {}, study.platform.types.front().host_speed);
+      const PassLaunches launches =
+          launches_of(costs.problem(1), all_operators(*study.model), {}, study.platform.types.front().host_speed);
       const double host = (launches.forward + launches.backward()).value;
       add("host_seconds", way.host, host);
       add("kernels", way.kernels,

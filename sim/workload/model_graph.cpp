@@ -195,4 +195,12 @@ ModelTotals totals_of(const ModelGraph& model) {
   return totals;
 }
 
+std::vector<OperatorId> operators_between(OperatorId begin, OperatorId end) {
+  std::vector<OperatorId> operators(static_cast<std::size_t>(end - begin));
+  std::iota(operators.begin(), operators.end(), begin);
+  return operators;
+}
+
+std::vector<OperatorId> all_operators(const ModelGraph& model) { return operators_between(0, model.size()); }
+
 } // namespace stagecraft

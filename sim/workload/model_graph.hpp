@@ -196,6 +196,11 @@ struct ModelGraph {
   int size() const { return static_cast<int>(operators.size()); }
 };
 
+/// The operators from one up to another, which is left out, ascending.
+std::vector<OperatorId> operators_between(OperatorId begin, OperatorId end);
+/// Every operator of the model, ascending.
+std::vector<OperatorId> all_operators(const ModelGraph& model);
+
 /// The configuration of an operator at a tensor degree. Without one for this choice of recompute, that for the other
 /// choice; nullptr where the file gives none at this degree.
 const Configuration* find_configuration(const ModelGraph& model, OperatorId op, int tensor_parallel, bool recompute);

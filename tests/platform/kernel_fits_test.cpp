@@ -319,8 +319,8 @@ TEST_CASE("attention scales by a factor of its own where a device type states on
   // A limit of power on top of it slows down both.
   DeviceType twice = scaled("flops: 2, attention: 3");
   scale_kernels(twice, {.flops = 0.5});
-  CHECK(twice.fits->scale->arithmetic(KernelOp::attention) == close(1.5));
-  CHECK(twice.fits->scale->arithmetic(KernelOp::gemm) == close(1));
+  CHECK(twice.fits->scale->arithmetic(KernelKind::attention) == close(1.5));
+  CHECK(twice.fits->scale->arithmetic(KernelKind::matmul) == close(1));
 }
 
 TEST_CASE("a device takes the fits of another with its chip, scaled, and keeps its own figures", "[platform][fits]") {

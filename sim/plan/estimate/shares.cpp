@@ -43,8 +43,7 @@ bool divides_samples(const Problem& problem, int replicas) {
 }
 
 AbleDevices able_devices(const PlanRequest& request) {
-  std::vector<OperatorId> all(request.problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<OperatorId> all = all_operators(request.problem.model);
   AbleDevices able;
   for (const DeviceId device : request.devices) {
     const std::string lacks = missing_kernel(request.problem, request.problem.type_index(device), all);

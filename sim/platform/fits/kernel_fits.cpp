@@ -113,7 +113,7 @@ Seconds scaled(const KernelFits& fits, const Kernel& kernel, Seconds time) {
   const double memory = (bytes_of(kernel) / roofline.bandwidth).value;
   const double share = arithmetic + memory > 0 ? arithmetic / (arithmetic + memory) : 0;
   const Seconds rest = time - launch;
-  return launch * scale.launch + rest * (share / scale.arithmetic(kernel.op)) +
+  return launch * scale.launch + rest * (share / scale.arithmetic(row_of(kernel.op).kind)) +
          rest * ((1 - share) / scale.memory_bandwidth);
 }
 

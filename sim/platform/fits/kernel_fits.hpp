@@ -11,7 +11,6 @@
 
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/kernel/kernel.hpp"
-#include "sim/platform/fits/kernel_features.hpp"
 
 namespace stagecraft {
 
@@ -212,8 +211,8 @@ struct FitScale {
   std::optional<double> attention; ///< in place of `flops`, of attention
   double error_floor = 0;          ///< least spread of a scaled prediction
 
-  /// The factor of the arithmetic of such a kernel.
-  double arithmetic(KernelOp op) const { return op == KernelOp::attention ? attention.value_or(flops) : flops; }
+  /// The factor of the arithmetic of such kernels.
+  double arithmetic(KernelKind kind) const { return kind == KernelKind::attention ? attention.value_or(flops) : flops; }
 
   bool operator==(const FitScale&) const = default;
 };

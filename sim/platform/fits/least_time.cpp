@@ -224,7 +224,7 @@ double least_scaled(const KernelFits& fits, const SizedRange& range, double per_
     const double second = (bytes_of(memory) / roofline.bandwidth).value;
     return first + second > 0 && std::isfinite(first + second) ? first / (first + second) : otherwise;
   };
-  const double arithmetic = scale.arithmetic(range.kernels.low.op);
+  const double arithmetic = scale.arithmetic(row_of(range.kernels.low.op).kind);
   const auto factor = [&](double share) { return share / arithmetic + (1 - share) / scale.memory_bandwidth; };
   const double rest = std::min(factor(share_of(range.kernels.low, range.kernels.high, 0)),
                                factor(share_of(range.kernels.high, range.kernels.low, 1)));

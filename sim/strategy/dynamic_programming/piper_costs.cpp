@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "sim/base/improves.hpp"
@@ -174,8 +173,7 @@ PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> d
       }
     }
   }
-  std::vector<OperatorId> all(problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<OperatorId> all = all_operators(problem.model);
   for (const int degree : degrees) {
     if (!divides_nodes(problem, made.devices, degree)) {
       continue;

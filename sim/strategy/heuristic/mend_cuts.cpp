@@ -2,8 +2,6 @@
 #include "sim/strategy/heuristic/mend_cuts.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
 #include "sim/base/count_of.hpp"
 #include "sim/plan/estimate/estimate.hpp"
@@ -15,7 +13,7 @@ namespace {
 
 // Moves of one cut until a stage shares everything as the whole model does. Each move finds another product or reader,
 // and a block has no more of them.
-constexpr int kMostMoves = 8;
+constexpr int kMostMoves = 7;
 
 // All tensor groups alike, and each stage behind the one before it.
 bool cuts_may_move(const Plan& plan) {
@@ -47,22 +45,68 @@ std::vector<Shard> shards_of(const Problem& problem, const std::vector<OperatorI
   return shards;
 }
 
-// Two stages, one behind the other.
+// Where a stage begins behind another: the first operator of the earlier one, that of the later one, and its end.
 struct Cut {
-  Stage before, behind;
+  OperatorId first, begin, end;
+};
 
-  void move_earlier(OperatorId begin) {
-    auto& from = before.operators;
-    const auto at = std::lower_bound(from.begin(), from.end(), begin);
-    behind.operators.insert(behind.operators.begin(), at, from.end());
-    from.erase(at, from.end());
+// How a model's operators are shared where nothing cuts it, and where a cut lets the stage behind it differ.
+class WholeModel {
+public:
+  WholeModel(const Problem& problem, const StageAxes& axes)
+      : problem_(problem), axes_(axes), shards_(shards_of(problem, all_operators(problem.model), axes)) {}
+
+  /// The first operator behind the cut that its group shares otherwise than in the whole model.
+  std::optional<OperatorId> first_unlike(const Cut& cut) const {
+    const std::vector<Shard> own = shards_of(problem_, operators_between(cut.begin, cut.end), axes_);
+    for (std::size_t at = 0; at < own.size() && !shards_.empty(); ++at) {
+      const OperatorId op = cut.begin + static_cast<OperatorId>(at);
+      if (!(own[at] == shards_[static_cast<std::size_t>(op)])) {
+        return op;
+      }
+    }
+    return std::nullopt;
   }
-  void move_later(OperatorId begin) {
-    auto& from = behind.operators;
-    const auto at = std::lower_bound(from.begin(), from.end(), begin);
-    before.operators.insert(before.operators.end(), from.begin(), at);
-    from.erase(from.begin(), at);
+
+  /// The cut before the products that divide what the later stage has whole, of which `unlike` is the first.
+  std::optional<Cut> earlier(const Cut& cut, OperatorId unlike) const {
+    return moved(cut, unlike, [&](const Cut& now, OperatorId reader) -> std::optional<OperatorId> {
+      const auto& makers = problem_.model.predecessors[reader];
+      const auto maker = std::find_if(makers.rbegin(), makers.rend(),
+                                      [&](OperatorId one) { return one > now.first && one < now.begin; });
+      return maker != makers.rend() ? std::optional(*maker) : std::nullopt;
+    });
   }
+
+  /// The cut behind all that they divide.
+  std::optional<Cut> later(const Cut& cut, OperatorId unlike) const {
+    return moved(cut, unlike, [](const Cut& now, OperatorId reader) {
+      return reader + 1 < now.end ? std::optional(reader + 1) : std::nullopt;
+    });
+  }
+
+private:
+  // Moves a cut until the later stage shares everything as the whole model does. `next_begin` says where that stage
+  // begins after a move; nothing where a stage would be left empty.
+  template <typename NextBegin> std::optional<Cut> moved(Cut cut, OperatorId unlike, NextBegin next_begin) const {
+    for (int move = 0; move < kMostMoves; ++move) {
+      const std::optional<OperatorId> begin = next_begin(cut, unlike);
+      if (!begin) {
+        return std::nullopt;
+      }
+      cut.begin = *begin;
+      const std::optional<OperatorId> next = first_unlike(cut);
+      if (!next) {
+        return cut;
+      }
+      unlike = *next;
+    }
+    return std::nullopt;
+  }
+
+  const Problem& problem_;
+  StageAxes axes_;
+  std::vector<Shard> shards_;
 };
 
 // A stage of other operators recomputes those of them that the training says; one that a planner chose to recompute
@@ -73,64 +117,14 @@ void recompute_again(const Problem& problem, Stage& stage) {
   }
 }
 
-// How a model's operators are shared where nothing cuts it, and where a stage differs.
-class WholeModel {
-public:
-  WholeModel(const Problem& problem, const StageAxes& axes) : problem_(problem) {
-    std::vector<OperatorId> all(static_cast<std::size_t>(problem.model.size()));
-    std::iota(all.begin(), all.end(), OperatorId{0});
-    shards_ = shards_of(problem, all, axes);
-  }
-
-  /// The first operator of a stage that its group shares otherwise than in the whole model.
-  std::optional<OperatorId> first_unlike(const Stage& stage) const {
-    const std::vector<Shard> own = shards_of(problem_, stage.operators, stage.axes());
-    for (std::size_t at = 0; at < own.size() && !shards_.empty(); ++at) {
-      if (!(own[at] == shards_[static_cast<std::size_t>(stage.operators[at])])) {
-        return stage.operators[at];
-      }
-    }
-    return std::nullopt;
-  }
-
-  /// The cut before the products that divide what the later stage has whole.
-  std::optional<Cut> earlier(Cut cut) const {
-    for (int move = 0; move < kMostMoves; ++move) {
-      const auto unlike = first_unlike(cut.behind);
-      if (!unlike) {
-        return cut;
-      }
-      const auto& makers = problem_.model.predecessors[*unlike];
-      const auto maker = std::find_if(makers.rbegin(), makers.rend(), [&](OperatorId one) {
-        return one > cut.before.operators.front() && one <= cut.before.operators.back();
-      });
-      if (maker == makers.rend()) {
-        return std::nullopt;
-      }
-      cut.move_earlier(*maker);
-    }
-    return std::nullopt;
-  }
-
-  /// The cut behind all that they divide.
-  std::optional<Cut> later(Cut cut) const {
-    for (int move = 0; move < kMostMoves; ++move) {
-      const auto unlike = first_unlike(cut.behind);
-      if (!unlike) {
-        return cut;
-      }
-      if (*unlike == cut.behind.operators.back()) {
-        return std::nullopt;
-      }
-      cut.move_later(*unlike + 1);
-    }
-    return std::nullopt;
-  }
-
-private:
-  const Problem& problem_;
-  std::vector<Shard> shards_;
-};
+// The plan with another cut before that stage.
+Plan with_cut(const Problem& problem, Plan plan, std::size_t stage, const Cut& cut) {
+  plan.stages[stage - 1].operators = operators_between(cut.first, cut.begin);
+  plan.stages[stage].operators = operators_between(cut.begin, cut.end);
+  recompute_again(problem, plan.stages[stage - 1]);
+  recompute_again(problem, plan.stages[stage]);
+  return plan;
+}
 
 } // namespace
 
@@ -144,29 +138,26 @@ std::optional<Plan> mend_cuts(const Problem& problem, const Plan& plan) {
   int moved = 0;
   // From the last cut to the first, so that nothing but its beginning leaves a stage unlike the whole model.
   for (std::size_t at = plan.stages.size() - 1; at > 0; --at) {
-    const Cut cut{mended.stages[at - 1], mended.stages[at]};
-    const OperatorId first = cut.behind.operators.front();
-    if (blocks[first] != blocks[first - 1]) {
+    const Cut cut{mended.stages[at - 1].operators.front(), mended.stages[at].operators.front(),
+                  mended.stages[at].operators.back() + 1};
+    if (blocks[cut.begin] != blocks[cut.begin - 1]) {
       continue;
     }
     if (!whole) {
       whole.emplace(problem, plan.stages.front().axes());
     }
-    if (!whole->first_unlike(cut.behind)) {
+    const std::optional<OperatorId> unlike = whole->first_unlike(cut);
+    if (!unlike) {
       continue;
     }
     std::optional<Plan> best;
-    double least = std::numeric_limits<double>::infinity();
-    for (const std::optional<Cut>& other : {whole->earlier(cut), whole->later(cut)}) {
+    Seconds least;
+    for (const std::optional<Cut>& other : {whole->earlier(cut, *unlike), whole->later(cut, *unlike)}) {
       if (!other) {
         continue;
       }
-      Plan one = mended;
-      one.stages[at - 1] = other->before;
-      one.stages[at] = other->behind;
-      recompute_again(problem, one.stages[at - 1]);
-      recompute_again(problem, one.stages[at]);
-      const double seconds = estimate_iteration(problem, one, cost_plan(problem, one)).value;
+      Plan one = with_cut(problem, mended, at, *other);
+      const Seconds seconds = estimate_iteration(problem, one, cost_plan(problem, one));
       if (!best || seconds < least) {
         least = seconds;
         best = std::move(one);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <set>
 
 #include "sim/base/named_table.hpp"
@@ -100,11 +99,7 @@ std::vector<OperatorId> captured_layers(const ModelGraph& model) {
   return found;
 }
 
-std::vector<OperatorId> captured_iteration(const ModelGraph& model) {
-  std::vector<OperatorId> all(model.size());
-  std::iota(all.begin(), all.end(), OperatorId{0});
-  return all;
-}
+std::vector<OperatorId> captured_iteration(const ModelGraph& model) { return all_operators(model); }
 
 ModelGraph with_captured_graphs(ModelGraph model, const std::vector<std::string>& modules) {
   for (const std::string& module : modules) {
