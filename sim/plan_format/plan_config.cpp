@@ -174,6 +174,7 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
   lost.compare("pipelined_exchange", meant.pipelined_exchange, read.pipelined_exchange);
   if (what.plan.stages.front().experts.ranks > 1) {
     lost.compare("token_dispatcher", row_of(meant.dispatcher.kind).name, row_of(read.dispatcher.kind).name);
+    lost.compare("expert_choice", row_of(meant.expert_choice).name, row_of(read.expert_choice).name);
   }
   lost.compare("expert_capacity", capacity_text(expert_capacity(what.model)), capacity_text(imported.experts));
   lost.compare("offload", offload_text(meant.offload), offload_text(read.offload));

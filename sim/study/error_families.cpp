@@ -71,15 +71,27 @@ std::string error_families_text(const std::vector<ErrorFamily>& families) {
   return text;
 }
 
+namespace {
+
+std::optional<ErrorFamily> family_called(const std::string& name, const std::vector<ErrorFamily>& families) {
+  const auto found =
+      std::find_if(families.begin(), families.end(), [&](const ErrorFamily& family) { return family.name == name; });
+  return found != families.end() ? std::optional(*found) : std::nullopt;
+}
+
+} // namespace
+
 std::optional<ErrorFamily> narrowest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits) {
   for (const std::string& name : families_of(traits)) {
-    const auto found =
-        std::find_if(families.begin(), families.end(), [&](const ErrorFamily& family) { return family.name == name; });
-    if (found != families.end()) {
-      return *found;
+    if (const std::optional<ErrorFamily> found = family_called(name, families)) {
+      return found;
     }
   }
   return std::nullopt;
+}
+
+std::optional<ErrorFamily> widest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits) {
+  return family_called(families_of(traits).back(), families);
 }
 
 } // namespace stagecraft

@@ -49,4 +49,7 @@ std::string error_families_text(const std::vector<ErrorFamily>& families);
 /// The narrowest family of those given that a run belongs to; nothing where there is none.
 std::optional<ErrorFamily> narrowest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits);
 
+/// The widest one, of a run of which no narrower family tells; nothing where it is not among those given.
+std::optional<ErrorFamily> widest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits);
+
 } // namespace stagecraft

@@ -4,6 +4,7 @@
 
 #include "sim/base/system/file.hpp"
 #include "sim/base/system/file_names.hpp"
+#include "sim/study/error_families.hpp"
 #include "sim/validate/sailor_study.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/validators.hpp"
@@ -37,6 +38,17 @@ void add_rows(const SailorPlan& plan, const SailorStudy& study, const PredictedR
   validation.baselines["(M - 1) x slowest stage + all stages + update"].push_back(std::move(formula));
 }
 
+// Gives each row the interval of all models' runs: of plans predicted from profiles too few are known to say more.
+void add_intervals(const std::vector<ErrorFamily>& families, std::vector<ValidationRow>& rows) {
+  for (ValidationRow& row : rows) {
+    if (const auto family = widest_family(families, {.time = row.metric == "iteration_seconds"})) {
+      row.family = family->name;
+      row.low = row.predicted * family->centre / family->factor;
+      row.high = row.predicted * family->centre * family->factor;
+    }
+  }
+}
+
 void write_study(const fs::path& folder, const std::string& name, const std::string& text) {
   make_folder(folder);
   write_file((folder / (name + ".yaml")).string(), text);
@@ -53,7 +65,9 @@ bool is_sailor(const fs::path& folder) {
 
 Validation validate_sailor(const fs::path& folder, const ValidateOptions& options) {
   Validation validation{.source = "Sailor's plans",
-                        .notes = {"Times of layers and networks are as measured alone; nothing is fitted on a plan."},
+                        .notes = {"Times of layers and networks are as measured alone; nothing is fitted on a plan.",
+                                  "Intervals are those of other measured runs of all kinds: plans that are predicted "
+                                  "from profiles are too few to say how far off these are."},
                         .inputs = {(folder / "measured_summary.csv").string()}};
   SailorData data(folder);
   std::vector<SailorPlan> plans;
@@ -81,6 +95,7 @@ Validation validate_sailor(const fs::path& folder, const ValidateOptions& option
       add_rows(plans[at], studies[at], std::get<PredictedRun>(predictions[at]), validation);
     }
   }
+  add_intervals(shipped_error_families({.study = {}, .shipped = options.shipped}), validation.rows);
   return validation;
 }
 

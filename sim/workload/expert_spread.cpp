@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -181,16 +182,36 @@ void add_even_hits(const std::vector<std::pair<int, double>>& experts, int top, 
   }
 }
 
+// Token t takes the `top` experts from t · top on, round the circle. After experts / gcd(experts, top) tokens it begins
+// with the first again.
+std::vector<double> hits_in_turn(const Routing& routing, const std::vector<int>& block_of, std::size_t blocks) {
+  const int tokens = routing.experts / std::gcd(routing.experts, routing.top);
+  std::vector<double> hits(blocks, 0);
+  std::vector<int> last(blocks, -1); // token that hit the block
+  for (int token = 0; token < tokens; ++token) {
+    for (int i = 0; i < routing.top; ++i) {
+      const int block = block_of[(static_cast<std::int64_t>(token) * routing.top + i) % routing.experts];
+      hits[block] += last[block] == token ? 0 : 1.0 / tokens;
+      last[block] = token;
+    }
+  }
+  return hits;
+}
+
 } // namespace
 
 std::vector<double> hit_probabilities(const Routing& routing, const std::vector<int>& block_of) {
+  const std::size_t blocks = *std::max_element(block_of.begin(), block_of.end()) + 1;
+  if (routing.choice == ExpertChoice::round_robin) {
+    return hits_in_turn(routing, block_of, blocks);
+  }
   const int experts = routing.experts, in_group = experts / routing.groups;
   std::vector<double> weights(experts), of_groups(routing.groups, 0);
   for (int i = 0; i < experts; ++i) {
     weights[i] = std::pow(i + 1, -routing.skew);
     of_groups[i / in_group] += weights[i];
   }
-  std::vector<double> hits(*std::max_element(block_of.begin(), block_of.end()) + 1, 0);
+  std::vector<double> hits(blocks, 0);
   for (const ChosenGroups& chosen : draws_of(of_groups, routing.top_groups)) {
     std::vector<std::pair<int, double>> open; // of the chosen groups
     for (int i = 0; i < experts; ++i) {

@@ -62,16 +62,23 @@ struct AttentionMask {
   bool operator==(const AttentionMask&) const = default;
 };
 
+/// How a token comes to its experts.
+enum class ExpertChoice {
+  drawn,      ///< in proportion to how popular they are
+  round_robin ///< the next ones in turn, from where the token before left off
+};
+
 /// How the tokens of a mixture fall on its experts: the i-th is chosen in proportion to i^-skew, and takes at most
 /// `most` times an equal share. A token chooses `top` of them, no expert twice; where experts stand in groups, of so
 /// many neighbours each, it first chooses `top_groups` of these, and then among their experts (DeepSeek-AI
-/// 2024, 2.1.2).
+/// 2024, 2.1.2). In turn all are chosen equally often, and groups do not matter.
 struct Routing {
   int experts = 1;
   double skew = 0;
   double most = 0; ///< 0: no limit
   int top = 1;
   int groups = 1, top_groups = 1;
+  ExpertChoice choice = ExpertChoice::drawn;
   bool padded = false; ///< each takes as many rows as it may, empty ones too, so that nobody need count them
   bool operator==(const Routing&) const = default;
 };

@@ -149,6 +149,9 @@ TEST_CASE("experts of TorchTitan are those of a tensor group or of a rank", "[co
                                     "expert_parallel_comm_backend = \"deepep\"\n");
   CHECK(value(own, "parallel.expert_tensor").empty());
   CHECK(value(own, "token_dispatcher") == "deepep");
+  CHECK(value(own, "expert_choice").empty());
+  const std::string eight = "expert_parallel_degree = 8\n";
+  CHECK(value(read(eight + "[debug]\nmoe_force_load_balance = true\n"), "expert_choice") == "round-robin");
   CHECK(own.unheeded.empty());
   CHECK_THAT(read("tensor_parallel_degree = 2\nexpert_parallel_degree = 8\nexpert_tensor_parallel_degree = 1\n")
                  .unheeded.front(),

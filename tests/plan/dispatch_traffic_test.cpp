@@ -22,14 +22,15 @@ public:
   Counted(const Routing& routing, const std::vector<int>& node_of) : routing_(routing), node_of_(node_of) {
     const std::size_t ranks = node_of.size();
     out_nic_.resize(ranks), in_nic_.resize(ranks), out_port_.resize(ranks), in_port_.resize(ranks);
+    if (routing.choice == ExpertChoice::round_robin) {
+      send_in_turn();
+      return;
+    }
     std::vector<char> chosen(routing.experts, 0);
     std::fill(chosen.end() - routing.top, chosen.end(), 1);
     do {
       if (is_open(chosen)) {
-        ++choices_;
-        for (std::size_t rank = 0; rank < ranks; ++rank) {
-          send(static_cast<int>(rank), chosen);
-        }
+        send_from_all(chosen);
       }
     } while (std::next_permutation(chosen.begin(), chosen.end()));
   }
@@ -38,6 +39,24 @@ public:
   double inside() const { return std::max(most(out_port_), most(in_port_)); }
 
 private:
+  // As many tokens as there are experts come round to the first one again.
+  void send_in_turn() {
+    for (int token = 0, next = 0; token < routing_.experts; ++token) {
+      std::vector<char> chosen(routing_.experts, 0);
+      for (int i = 0; i < routing_.top; ++i) {
+        chosen[next++ % routing_.experts] = 1;
+      }
+      send_from_all(chosen);
+    }
+  }
+
+  void send_from_all(const std::vector<char>& chosen) {
+    ++choices_;
+    for (std::size_t rank = 0; rank < node_of_.size(); ++rank) {
+      send(static_cast<int>(rank), chosen);
+    }
+  }
+
   // Whether a router that first chooses groups can have chosen these.
   bool is_open(const std::vector<char>& chosen) const {
     std::set<int> groups;
@@ -104,6 +123,9 @@ TEST_CASE("copies of a token are as many as are counted, sent one by one", "[pla
       {{.experts = 8, .top = 4, .groups = 4, .top_groups = 2}, &two_nodes},
       {{.experts = 12, .top = 4, .groups = 3, .top_groups = 1}, &three},
       {{.experts = 12, .top = 8, .groups = 3, .top_groups = 2}, &three},
+      {{.experts = 16, .top = 4, .choice = ExpertChoice::round_robin}, &of_four},
+      {{.experts = 12, .top = 5, .choice = ExpertChoice::round_robin}, &three},
+      {{.experts = 8, .top = 3, .choice = ExpertChoice::round_robin}, &two_nodes},
   };
   for (const auto& [routing, node_of] : cases) {
     CAPTURE(routing.experts, routing.top, routing.groups, node_of->size());
@@ -112,6 +134,16 @@ TEST_CASE("copies of a token are as many as are counted, sent one by one", "[pla
     CHECK(traffic.between == test::near(counted.between()));
     CHECK(traffic.inside == test::near(counted.inside()));
   }
+}
+
+// Eight ranks of a node, of 128 experts, of which a token has eight. In turn they are half of a rank's sixteen, so that
+// it is sent once, but by one rank of eight to itself. Drawn, they lie on 8 (1 - C(112,8)/C(128,8)) = 5.34 ranks.
+TEST_CASE("experts that are taken in turn lie on one rank", "[plan][dispatch]") {
+  const std::vector<int> node_of(8, 0);
+  Routing routing{.experts = 128, .top = 8, .choice = ExpertChoice::round_robin};
+  CHECK(dispatch_traffic(routing, node_of).inside == test::near(7.0 / 8));
+  routing.choice = ExpertChoice::drawn;
+  CHECK(dispatch_traffic(routing, node_of).inside == Approx(5.34 * 7 / 8).epsilon(1e-3));
 }
 
 // Eight ranks of a node, whose experts drop all rows beyond half of an equal share: half of all tokens are kept, and

@@ -64,6 +64,16 @@ TEST_CASE("a step tensor by tensor waits for its launches, which begin with thos
   CHECK(gelu_seconds(", launches: {each: 3 s, by_tensor: true}") == near(4 * 3 + 6 * 3 + 2 * 3 * 3));
 }
 
+TEST_CASE("a step in fp16 tensor by tensor waits to see whether a gradient overflowed", "[study][frameworks]") {
+  const auto waits = [](const std::string& training) {
+    return load_training(yaml::parse("{global_batch: 8, " + training + "}", "study.yaml")).launches.waits;
+  };
+  CHECK(waits("precision: fp16, launches: {each: 1 us, by_tensor: true}"));
+  CHECK_FALSE(waits("precision: fp16, launches: {each: 1 us, by_tensor: true, waits: false}"));
+  CHECK_FALSE(waits("precision: fp16, launches: {each: 1 us}"));
+  CHECK_FALSE(waits("precision: bf16, launches: {each: 1 us, by_tensor: true}"));
+}
+
 TEST_CASE("captured kernels are not launched one by one", "[study][frameworks]") {
   const auto seconds = [](const std::string& captured) {
     return gelu_seconds(", launches: {each: 3 s, captured: [" + captured + "]}");

@@ -591,6 +591,55 @@ TEST_CASE("a public script that launched a table's runs says what the table does
   CHECK(launcher_flags(row).empty());
 }
 
+// NVIDIA-NeMo/Automodel: what the configurations said when their figures were published.
+TEST_CASE("runs of NeMo Automodel are those of its configurations", "[validate][truth]") {
+  TruthRow row = row_on("h100-80gb-sxm");
+  row.source = "NVIDIA-NeMo/Automodel docs/performance-summary.mdx";
+  const auto flag = [&](const char* column) {
+    const std::map<std::string, std::string> flags = launcher_flags(row);
+    const auto found = flags.find(column);
+    return found == flags.end() ? "" : found->second;
+  };
+  row.model = "GPT-OSS 20B";
+  CHECK(flag("recompute") == "full");
+  CHECK(flag("expert_choice") == "round-robin");
+  row.model = "GPT-OSS 120B";
+  CHECK(flag("recompute") == "none");
+  CHECK(flag("expert_parallel") == "16");
+  row.model = "Llama3 8B LoRA";
+  CHECK(flag("recompute") == "none");
+  CHECK(flag("expert_choice").empty());
+  row.degrees.tensor = 2;
+  row.model = "Llama3 70B LoRA";
+  CHECK(flag("recompute") == "full");
+  CHECK(flag("sequence_parallel") == "true");
+  CHECK(flag("tp_comm_overlap") == "true");
+  row.model = "Qwen2.5 32B LoRA";
+  CHECK(flag("recompute") == "full");
+  CHECK(flag("sequence_parallel") == "false");
+  CHECK(flag("tp_comm_overlap").empty());
+}
+
+TEST_CASE("NeMo Automodel has three recipes", "[validate][truth]") {
+  TruthRow row = row_on("h100-80gb-sxm");
+  row.source = "NVIDIA-NeMo/Automodel docs/performance-summary.mdx";
+  row.note = "kernels=TE + DeepEP";
+  CHECK(framework_of(row).name == "automodel");
+  row.note = "kernels=TE + triton";
+  CHECK(framework_of(row).name == "automodel-transformers");
+  row.note = "kernels=TE + triton + fsdp2_prefetch";
+  CHECK(framework_of(row).name == "automodel-compiled");
+}
+
+TEST_CASE("adapters of a model that is shipped are trained alone", "[validate][truth]") {
+  TruthRow row = row_on("h100-80gb-sxm");
+  row.model = "Qwen2.5 7B LoRA";
+  row.sizes = {.sequence = 4096};
+  CHECK_THAT(text_of(row), Contains("qwen2.5-7b") && Contains("  lora: 16\n"));
+  row.model = "Qwen2.5 7B";
+  CHECK_THAT(text_of(row), Contains("qwen2.5-7b") && !Contains("lora"));
+}
+
 // Megatron-LM, examples/academic_paper_scripts/sc21/run_table_1.sh: 76B has micro-batches of 2 and 5 layers of 15 in
 // each of three virtual stages, 39B micro-batches of 4 and none.
 TEST_CASE("the runs of Narayanan et al. are those of their script", "[validate][truth]") {

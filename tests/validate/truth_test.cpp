@@ -213,7 +213,7 @@ TEST_CASE("examples of NVIDIA run their framework's kernels", "[validate][truth]
                     "DeepLearningExamples " +
                     source + ",ResNet-50 v1.5,v100-16gb-sxm,1,64," + precision + ",throughput,images/s,1\n");
   };
-  CHECK_THAT(study("PyTorch/Classification", "fp32"), Contains("framework: pytorch-nvidia\n"));
+  CHECK_THAT(study("PyTorch/Classification/ConvNets", "fp32"), Contains("framework: pytorch-nvidia-images\n"));
   const std::string half = study("MxNet/Classification", "amp-fp16");
   CHECK_THAT(half, Contains("framework: mxnet\n") && Contains("image_layout: channels-last"));
   CHECK_THAT(study("MxNet/Classification", "fp32"), !Contains("image_layout"));

@@ -1,5 +1,8 @@
 // Plans that Sailor measured: read, replayed, refused. The folder here is made up; docs/formats/sailor.md.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/study/error_families.hpp"
 #include "sim/validate/sailor_study.hpp"
 #include "sim/validate/validators.hpp"
 #include "tests/study/studies.hpp"
@@ -120,6 +123,21 @@ TEST_CASE("memory is that of the replay, of the framework's copies and of its co
   CHECK(folder.predicted("peak_memory_bytes") == Approx(kTensors + 2e9).epsilon(2e-3));
   folder.rename_gpu("GH-96"); // the authors' simulator: 4.76 GB of kernels, and 0.3 GB
   CHECK(folder.predicted("peak_memory_bytes") == Approx(kTensors + 5.06e9).epsilon(1e-3));
+}
+
+// Too few plans are known: the intervals are those of all models' runs, by the file that is shipped.
+TEST_CASE("a plan's time and memory have the widest family's intervals", "[validate][sailor]") {
+  const std::vector<ErrorFamily> families = shipped_error_families({.study = {}, .shipped = kRoot});
+  const auto factor = [&](const std::string& name) {
+    return std::find_if(families.begin(), families.end(), [&](const auto& family) { return family.name == name; })
+        ->factor;
+  };
+  const Validation validation = SailorFolder().validated();
+  const ValidationRow &time = validation.rows[0], &memory = validation.rows[1];
+  CHECK(time.low == near(time.predicted / factor("times of all models")));
+  CHECK(time.high == near(time.predicted * factor("times of all models")));
+  CHECK(memory.high == near(memory.predicted * factor("memory of all models")));
+  CHECK(time.family == "times of all models");
 }
 
 TEST_CASE("plans that have no such replay are listed with the reason", "[validate][sailor]") {

@@ -22,6 +22,8 @@ constexpr Sizes kGated[] = {
     {"llama3-8b", 32, 4096, 32, 8, 128, 14336, 128256, 8192, 8030261248},
     {"llama3-70b", 80, 8192, 64, 8, 128, 28672, 128256, 8192, 70553706496},
     {"llama3-405b", 126, 16384, 128, 8, 128, 53248, 128256, 8192, 405853388800},
+    {"qwen2.5-7b", 28, 3584, 28, 4, 128, 18944, 152064, 4096, 7615616512},
+    {"qwen2.5-32b", 64, 5120, 40, 8, 128, 27648, 152064, 4096, 32763876352},
     {"qwen3-32b", 64, 5120, 64, 8, 128, 25600, 151936, 4096, 32762123264},
 };
 
@@ -47,7 +49,9 @@ TEST_CASE("models of gated layers have the published parameters", "[workload][co
   for (const Sizes& m : kGated) {
     INFO(m.name);
     const double head_norms = std::string(m.name).starts_with("qwen3") ? 2 * m.head_width : 0;
-    const double layer = products_of(m) + 2 * m.hidden + head_norms; // two norms
+    const double biases =
+        std::string(m.name).starts_with("qwen2.5") ? (m.heads + 2 * m.key_value_heads) * m.head_width : 0;
+    const double layer = products_of(m) + 2 * m.hidden + head_norms + biases; // two norms
     const double embedding = m.vocabulary * m.hidden;
     const double sum = m.layers * layer + 2 * embedding + m.hidden; // the head has a table of its own; the last norm
     CHECK(sum == m.parameters);

@@ -130,8 +130,10 @@ Training read_training(yaml::Map& study, const ModelGraph& model, Purpose purpos
   }
   const bool mixes = std::any_of(model.operators.begin(), model.operators.end(),
                                  [](const Operator& op) { return op.routing.has_value(); });
-  if (node != nullptr && node->find("token_dispatcher") != nullptr && !mixes) {
-    training.unheeded.emplace_back("training.token_dispatcher (the model has no experts)");
+  for (const std::string key : {"token_dispatcher", "expert_choice"}) {
+    if (node != nullptr && node->find(key) != nullptr && !mixes) {
+      training.unheeded.push_back("training." + key + " (the model has no experts)");
+    }
   }
   check_layers(training, model);
   if (training.fp8->products) {

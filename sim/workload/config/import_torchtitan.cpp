@@ -65,8 +65,7 @@ std::vector<NoEffect> without_effect() {
       {"tokenizer", {"path", "image_token", "video_token", "vision_start_token", "vision_end_token", "pad_token"}},
       {"training",
        {"dataset", "dataset_path", "steps", "warmup_steps", "gc_freq", "seed", "name", "hf_assets_path", "flavor",
-        "dump_folder", "description", "module", "tokenizer_path", "disable_cuda_graphs",
-        "debug_moe_force_load_balance"}},
+        "dump_folder", "description", "module", "tokenizer_path", "disable_cuda_graphs"}},
       {"parallelism", {"save_parallelism_file", "spmd_backend", "context_parallel_ptrr_mask_key"}},
       {"activation_checkpoint",
        {"preserve_rng_state", "determinism_check", "debug", "visualize_memory_budget_pareto", "memory_budget",
@@ -103,8 +102,8 @@ std::vector<NoEffect> without_effect() {
       {"validation", {"enable", "enabled", "dataset", "dataset_path", "local_batch_size", "seq_len", "freq", "steps"}},
       {"validator", {"enable", "freq", "steps"}},
       {"debug",
-       {"seed", "spmd_typechecking", "deterministic_warn_only", "moe_force_load_balance", "print_config",
-        "save_config_file", "enable_structured_logging"}},
+       {"seed", "spmd_typechecking", "deterministic_warn_only", "print_config", "save_config_file",
+        "enable_structured_logging"}},
   };
 }
 
@@ -213,6 +212,8 @@ private:
     const std::string backend =
         leaves_.choice(kParallelism, "expert_parallel_comm_backend", {"standard", "deepep", "hybridep"}, "standard");
     const bool overlap = leaves_.boolean(kParallelism, "pipeline_parallel_expert_parallel_overlap", true);
+    const bool in_turn = leaves_.boolean("debug", "moe_force_load_balance", false) ||
+                         leaves_.boolean(kTraining, "debug_moe_force_load_balance", false); // its name until 2026
     if (expert_ == 1) {
       return; // of which TorchTitan says that nothing else has an effect
     }
@@ -247,6 +248,9 @@ private:
     draft_.degree("expert_tensor", of_each, where_of("expert_tensor_parallel_degree"));
     draft_.set("token_dispatcher", backend == "standard" ? "alltoall" : backend,
                where_of("expert_parallel_comm_backend"));
+    if (in_turn) { // token after token takes the next experts (torchtitan/models/common/moe)
+      draft_.set("expert_choice", std::string(row_of(ExpertChoice::round_robin).name), where);
+    }
     if (tensor_ > 1 && of_each == 1 && sequence &&
         leaves_.find(kParallelism, "expert_tensor_parallel_degree") != nullptr) {
       draft_.leave("parallelism.expert_tensor_parallel_degree 1, where each rank of a tensor group routed all tokens "

@@ -212,6 +212,9 @@ WrittenConfig write_torchtitan(const ConfigToWrite& what) {
                ? "none\"\n"
                : "selective\"\nselective_ac_option = \"" + selective_option(what) + "\"\n") +
           "\n[optimizer]\nname = \"AdamW\"\n";
+  text += what.mesh.experts.ranks > 1 && training.expert_choice == ExpertChoice::round_robin
+              ? "\n[debug]\nmoe_force_load_balance = true\n"
+              : "";
   text += training.framework == "torchtitan" || training.pipelined_exchange ? "\n[compile]\nenable = true\n" : "";
   if (training.fp8->products) {
     const bool mx = training.fp8->name == "mxfp8";

@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "sim/base/format/yaml.hpp"
+#include "sim/workload/model_graph.hpp"
 
 namespace stagecraft {
 
@@ -16,6 +20,21 @@ struct Experts {
 
 /// Of experts' popularity: the i-th is chosen in proportion to i^-skew.
 inline constexpr yaml::Range kExpertSkew{0, 10, true, "0 to 10"};
+
+struct ExpertChoiceRow {
+  std::string_view name, help;
+  ExpertChoice choice;
+};
+inline constexpr std::array kExpertChoices = {
+    ExpertChoiceRow{"drawn", "each token draws them, as popular as they are", ExpertChoice::drawn},
+    ExpertChoiceRow{"round-robin", "token after token takes the next ones, which are neighbours, as in benchmarks",
+                    ExpertChoice::round_robin},
+};
+
+/// The row of a choice.
+constexpr const ExpertChoiceRow& row_of(ExpertChoice choice) {
+  return kExpertChoices[static_cast<std::size_t>(choice)];
+}
 
 /// Groups in which a router's experts may stand.
 inline constexpr int kMostExpertGroups = 8;

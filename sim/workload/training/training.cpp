@@ -170,6 +170,11 @@ void read_precision(yaml::Map& map, Training& training) {
   if (map.has("expert_skew")) {
     training.expert_skew = map.number("expert_skew", kExpertSkew);
   }
+  training.expert_choice = map.choice("expert_choice", kExpertChoices, kExpertChoices.front().name).choice;
+  if (training.expert_choice == ExpertChoice::round_robin && training.expert_skew.value_or(0) > 0) {
+    throw InputError(map.where("expert_skew"), "in turn all experts are chosen equally often; allowed: 'expert_skew' 0 "
+                                               "with 'expert_choice' round-robin");
+  }
   training.dispatcher = read_token_dispatcher(map, training.precision);
   if (map.has("gradient_precision")) {
     training.gradient_precision = map.choice("gradient_precision", kPrecisions).precision;
@@ -233,8 +238,8 @@ void read_reserve(yaml::Map& training, MemoryReserve& reserve) {
   map.finish();
 }
 
-// How fast the host is.
-void read_launches(yaml::Map& training, HostLaunches& launches) {
+// How fast the host is. In fp16 it reads whether a gradient overflowed before it steps (torch.cuda.amp.GradScaler).
+void read_launches(yaml::Map& training, Precision precision, HostLaunches& launches) {
   const yaml::Node* node = training.find("launches");
   if (node == nullptr) {
     return;
@@ -245,7 +250,7 @@ void read_launches(yaml::Map& training, HostLaunches& launches) {
   launches.kernels = map.number("kernels", kKernels, 1);
   launches.by_expert = map.boolean("by_expert", false);
   launches.by_tensor = map.boolean("by_tensor", false);
-  launches.waits = map.boolean("waits", false);
+  launches.waits = map.boolean("waits", launches.by_tensor && precision == Precision::fp16);
   if (const yaml::Node* types = map.find("types")) {
     yaml::Map of_types(*types, "types");
     for (const yaml::Node::Entry& entry : types->entries) {
@@ -422,7 +427,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
                                         "allowed: 'step' barrier, or 'clip_gradients' false");
   }
   read_reserve(map, training.memory);
-  read_launches(map, training.launches);
+  read_launches(map, training.precision, training.launches);
   read_kernel_speed(map, training.kernel_speed);
   constexpr yaml::Range kSpread{0, 0.1, true, "0 to 0.1"};
   training.device_spread = map.number("device_spread", kSpread, 0);

@@ -214,7 +214,7 @@ struct HostLaunches {
   /// framework launches these, one kernel for each that is counted.
   bool by_expert = false;
   bool by_tensor = false; ///< the optimiser's kernels, for each tensor of parameters; else the host never delays a step
-  bool waits = false;     ///< reads the loss before the step, of which nothing is launched ahead then
+  bool waits = false;     ///< reads the loss or an overflow before the step, of which nothing is launched ahead then
   /// What the framework launches for operators of some types, in place of `kernels` for each one that a model counts.
   std::map<std::string, HostKernels> types{};
   std::vector<std::string> captured{}; ///< names in kCapturedModules, whose kernels are captured graphs
@@ -245,8 +245,9 @@ struct Training {
   std::vector<int> more_micro_batches;
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
-  std::optional<double> expert_skew;           ///< of all mixtures, in place of the model's: as in Routing
-  TokenDispatcher dispatcher;                  ///< of all mixtures
+  std::optional<double> expert_skew;                ///< of all mixtures, in place of the model's: as in Routing
+  ExpertChoice expert_choice = ExpertChoice::drawn; ///< of all mixtures
+  TokenDispatcher dispatcher;                       ///< of all mixtures
   std::optional<Precision> gradient_precision; ///< in which gradients are accumulated and reduced; nothing: the above
   Precision state_precision = Precision::fp32; ///< of what the optimiser keeps beside master weights
   /// Of a master weight only those 16 bits are kept that the weight in bf16 lacks (Transformer Engine's FusedAdam).

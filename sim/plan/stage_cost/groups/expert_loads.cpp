@@ -44,7 +44,9 @@ std::optional<Routing> routing_of(const Problem& problem, OperatorId op) {
     routing->groups = choice->groups;
     routing->top_groups = choice->top_groups;
   }
-  routing->skew = problem.training.expert_skew.value_or(routing->skew);
+  routing->choice = problem.training.expert_choice;
+  routing->skew =
+      routing->choice == ExpertChoice::round_robin ? 0 : problem.training.expert_skew.value_or(routing->skew);
   return routing;
 }
 

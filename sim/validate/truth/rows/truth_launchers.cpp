@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "sim/base/utf8.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
 
 namespace stagecraft {
@@ -41,14 +42,18 @@ bool is_interleaved_by_korthikanti(const TruthRow& row) {
          (row.model.find("175B") != std::string::npos || row.model.find("530B") != std::string::npos);
 }
 
-// Adapters of models on tensor groups, whose configurations of a name all recompute blocks; without a pipeline ranks
-// share tokens, too.
-bool is_adapters_by_automodel(const TruthRow& row) {
-  return row.mentions("NVIDIA-NeMo/Automodel") && trains_adapters(row) && row.degrees.tensor > 1;
+bool is_by_automodel(const TruthRow& row) { return row.mentions("NVIDIA-NeMo/Automodel"); }
+
+bool is_adapters_by_automodel(const TruthRow& row) { return is_by_automodel(row) && trains_adapters(row); }
+
+// Of Llama with tensor groups; a pipeline's ranks do not share tokens.
+bool is_adapters_of_llama_by_automodel(const TruthRow& row) {
+  return is_adapters_by_automodel(row) && row.degrees.tensor > 1 && row.degrees.pipeline <= 1 &&
+         lower_case(row.model).find("llama") != std::string::npos;
 }
 
-bool is_pipeline_of_adapters_by_automodel(const TruthRow& row) {
-  return is_adapters_by_automodel(row) && row.degrees.pipeline > 1;
+bool is_gpt_oss_120b_by_automodel(const TruthRow& row) {
+  return is_by_automodel(row) && lower_case(row.model).find("gpt-oss 120b") != std::string::npos;
 }
 
 constexpr std::array kLaunchers = {
@@ -61,10 +66,24 @@ constexpr std::array kLaunchers = {
     // `pp{degree}_{micro-batches}`, and all are of one.
     Launcher{is_pipeline_by_neusight, {Flag{"micro_batches", "1"}}},
     Launcher{is_interleaved_by_korthikanti, {Flag{"vp", "3"}}},
-    // NVIDIA-NeMo/Automodel (Apache-2.0), examples/llm_benchmark: llama3_3/llama_3_3_70b_instruct_squad_peft_pp.yaml;
-    // llama3_3/custom_llama3_3_70b_instruct_peft_benchmark.yaml and its like, `activation_checkpointing: true`.
-    Launcher{is_pipeline_of_adapters_by_automodel, {Flag{"recompute", "full"}}},
-    Launcher{is_adapters_by_automodel, {Flag{"recompute", "full"}, Flag{"sequence_parallel", "true"}}},
+    // NVIDIA-NeMo/Automodel (Apache-2.0), configurations that docs/performance-summary names, each as it was when its
+    // figure was published. Adapters (507bfb751, 2013a4dd6; examples/llm_finetune): on one rank
+    // llama3_1_8b_peft_benchmark.yaml and its like leave `activation_checkpointing` out, which is false; all others set
+    // it; custom_llama3_3_70b_instruct_peft_benchmark.yaml sets `sequence_parallel` and `enable_async_tensor_parallel`,
+    // custom_qwen2_5_32b_peft_benchmark.yaml neither.
+    Launcher{is_adapters_of_llama_by_automodel,
+             {Flag{"recompute", "full"}, Flag{"sequence_parallel", "true"}, Flag{"tp_comm_overlap", "true"}}},
+    Launcher{[](const TruthRow& row) {
+               return is_adapters_by_automodel(row) && row.degrees.tensor <= 1 && row.degrees.pipeline <= 1;
+             },
+             {Flag{"recompute", "none"}}},
+    Launcher{is_adapters_by_automodel, {Flag{"recompute", "full"}, Flag{"sequence_parallel", "false"}}},
+    // Pre-training (89e3a9fdd, examples/benchmark/configs, and later ones of that folder; 2013a4dd6, llm_pretrain): all
+    // set it but gptoss_120b_te_deepep.yaml, whose ranks share experts by 16. Tokens take experts in turn
+    // (`fake_balanced_gate`, FakeBalancedGate of components/moe/layers.py).
+    Launcher{is_gpt_oss_120b_by_automodel,
+             {Flag{"recompute", "none"}, Flag{"expert_choice", "round-robin"}, Flag{"expert_parallel", "16"}}},
+    Launcher{is_by_automodel, {Flag{"recompute", "full"}, Flag{"expert_choice", "round-robin"}}},
     // mlcommons/training_results_v5.0 (Apache-2.0), Oracle/benchmarks/llama2_70b_lora/implementations/8xBM.GPU.B200.8/
     // config_DGXB200_8x8x1xtp1pp1cp8.sh: `MCORE_CUDA_GRAPH=1`; the rest as below.
     Launcher{is_adapters_by_oracle, {Flag{"cp_comm_type", "a2a"}, Flag{"cuda_graphs", "mcore: per layer"}}},

@@ -291,7 +291,12 @@ void replicate_key_value_heads(Decoder& d, int tensor, std::vector<std::string>&
   }
 }
 
-// What the study says of adapters, where the run trains these alone.
+} // namespace
+
+bool trains_adapters(const TruthRow& row) {
+  return row.mentions("lora") || plain_words(row.model).find("lora") != std::string::npos;
+}
+
 std::string adapters_of(const TruthRow& row, std::vector<std::string>& assumed) {
   if (!trains_adapters(row)) {
     return "";
@@ -303,12 +308,6 @@ std::string adapters_of(const TruthRow& row, std::vector<std::string>& assumed) 
   }
   const std::string rank = std::to_string(stated > 0 ? stated : kUsual);
   return "  lora: " + (row.mentions("on attention") ? "{rank: " + rank + ", layers: [qkv, projection]}" : rank) + "\n";
-}
-
-} // namespace
-
-bool trains_adapters(const TruthRow& row) {
-  return row.mentions("lora") || plain_words(row.model).find("lora") != std::string::npos;
 }
 
 bool is_decoder(const TruthRow& row) { return family_of(plain_words(row.model)) != nullptr; }

@@ -220,7 +220,7 @@ std::optional<ShippedModel> shipped_model(const TruthRow& row, const fs::path& s
   } else {
     yaml::set(workload, "input.shape", "[" + stated + "]", row.where);
   }
-  model.part.text = "model:\n  workload: " + yaml::flow_text(workload) + "\n";
+  model.part.text = "model:\n  workload: " + yaml::flow_text(workload) + "\n" + adapters_of(row, model.part.assumed);
   return model;
 }
 

@@ -42,6 +42,8 @@ struct ShippedModel {
 bool is_decoder(const TruthRow& row);
 /// Whether a run trains adapters beside frozen weights.
 bool trains_adapters(const TruthRow& row);
+/// What a study's model says of these, `  lora: …`, with what is assumed of them; "" where the run trains all weights.
+std::string adapters_of(const TruthRow& row, std::vector<std::string>& assumed);
 
 /// The shipped workload of a row's name, with the row's length of a sequence; nothing where there is none of that name,
 /// and of a decoder whose sizes are stated.

@@ -260,6 +260,10 @@ private:
     if (const std::string dispatcher = token_dispatcher(); dispatcher == "hybridep" || dispatcher == "deepep") {
       line("  token_dispatcher: " + dispatcher);
     }
+    const bool mixture = row_.sizes.experts > 0 || (setting_.model != nullptr && setting_.model->mixture);
+    if (const std::string choice = row_.flag("expert_choice"); !choice.empty() && mixture) {
+      line("  expert_choice: " + choice);
+    }
     write_captured();
     if (row_.flag("overlap_grad_reduce") == "false") {
       line("  gradient_bucket: none");
@@ -429,6 +433,9 @@ private:
   // Kernels that send tokens to other ranks' experts have something to do where ranks share experts: all of a stage,
   // where a row says no number, as configurations of NeMo Automodel have it (examples/llm_benchmark/gpt_oss, ep_size).
   int expert_ranks() {
+    if (const int launched = number_after(row_.flag("expert_parallel"), ""); launched > 0 && row_.degrees.expert == 0) {
+      return launched;
+    }
     const int ranks = setting_.devices / pipeline_, experts = row_.sizes.experts;
     if (row_.degrees.expert > 0 || experts == 0 || experts % ranks != 0 ||
         !(row_.mentions("DeepEP") || row_.mentions("HybridEP"))) {
