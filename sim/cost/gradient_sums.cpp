@@ -12,9 +12,14 @@ namespace {
 
 class WithGradientSums : public CostModel {
 public:
-  // A product alone writes each gradient in the precision of weights. With a sum it reads and writes that of sums.
-  WithGradientSums(std::unique_ptr<CostModel> cost, const ModelGraph& model, const ParameterBytes& bytes)
-      : cost_(std::move(cost)), model_(model), more_bytes_(2 * bytes.gradient - bytes.weight) {}
+  // A product alone writes each gradient in the precision of weights. With a sum it reads and writes that of sums. A
+  // kernel behind it reads the gradient, too.
+  WithGradientSums(std::unique_ptr<CostModel> cost, const ModelGraph& model, const Training& training)
+      : cost_(std::move(cost)), model_(model), fused_(training.fused_gradient_sums),
+        kernel_speed_(training.kernel_speed.other) {
+    const ParameterBytes bytes = parameter_bytes(training);
+    more_bytes_ = 2 * bytes.gradient + (fused_ ? -1 : 1) * bytes.weight;
+  }
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
@@ -53,26 +58,30 @@ private:
   std::optional<OperatorTime> added(OperatorId op, const DeviceType& type, std::optional<OperatorTime> time,
                                     const Shard& shard) const {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
-    if (time && what.kind == KernelKind::matmul) {
+    if (time && (what.kind == KernelKind::matmul || !fused_)) {
       const double gradients = pass_of_shard(what.backward_weight, shard).moved_parameters;
-      time->backward_weight += Bytes{gradients * more_bytes_} / type.memory_bandwidth * shown_part(type);
+      time->backward_weight +=
+          Bytes{gradients * more_bytes_} / type.memory_bandwidth * (fused_ ? shown_part(type) : 1 / kernel_speed_);
     }
     return time;
   }
 
   std::unique_ptr<CostModel> cost_;
   const ModelGraph& model_;
-  double more_bytes_;
+  bool fused_;
+  double kernel_speed_;
+  double more_bytes_ = 0; // of a parameter
 };
 
 } // namespace
 
 std::unique_ptr<CostModel> with_gradient_sums(std::unique_ptr<CostModel> cost, const ModelGraph& model,
                                               const Training& training) {
-  if (!training.fused_gradient_sums) {
+  const bool separate = training.separate_gradient_sums && !training.sharding.parts_gradients();
+  if (!training.fused_gradient_sums && !separate) {
     return cost;
   }
-  return std::make_unique<WithGradientSums>(std::move(cost), model, parameter_bytes(training));
+  return std::make_unique<WithGradientSums>(std::move(cost), model, training);
 }
 
 } // namespace stagecraft

@@ -180,6 +180,7 @@ std::vector<std::string> lost_in(const std::string& text, std::string_view forma
   lost.compare("offload", offload_text(meant.offload), offload_text(read.offload));
   if (!what.schedule.empty() && devices_of(what.plan).size() > what.plan.stages.front().devices.size()) {
     lost.compare("schedule", std::string_view(what.schedule), std::string_view(imported.schedule));
+    lost.compare("pipeline_fills", meant.pipeline_fills, read.pipeline_fills);
   }
   return lost.take();
 }

@@ -28,6 +28,23 @@ std::vector<std::string> tokens(std::span<const Action> order) {
 
 std::string to_text(std::span<const Action> order) { return join(tokens(order), " "); }
 
+Schedule repeat(const Schedule& once, int fills) {
+  Schedule all = once;
+  all.fills = once.fills * fills;
+  all.micro_batches = once.micro_batches * fills;
+  for (std::size_t rank = 0; rank < all.orders.size(); ++rank) {
+    const std::vector<Action>& order = once.orders[rank];
+    all.orders[rank].reserve(order.size() * static_cast<std::size_t>(fills));
+    for (int fill = 1; fill < fills; ++fill) {
+      for (Action action : order) {
+        action.micro_batch += fill * once.micro_batches;
+        all.orders[rank].push_back(action);
+      }
+    }
+  }
+  return all;
+}
+
 Schedule from_empty(const Schedule& schedule) {
   if (schedule.flushes) {
     return schedule;

@@ -81,6 +81,7 @@ struct Schedule {
   /// Whether the pipeline empties between iterations. If not, the orders are those of the steady state: ranks go from
   /// one iteration to the next without a pause, and an order also has forwards of later iterations.
   bool flushes = true;
+  int fills = 1; ///< times that it empties within an iteration and at its end, each after as many micro-batches
   bool steps_each_micro_batch = false; ///< the optimiser runs after every backward, not once per iteration
   bool predicts_weights = false;       ///< each forward first extrapolates its weights (XPipe)
   bool pairs_by_layers = false;        ///< as in the row
@@ -102,6 +103,7 @@ struct ScheduleRequest {
   int ranks = 1;
   int micro_batches = 1;
   int chunks = 1;            ///< stages per rank; rows with a number of their own ignore it
+  int fills = 1;             ///< as of the schedule
   std::vector<int> replicas; ///< [stage], for schedules whose replicas take whole micro-batches in turn; empty: 1 each
   std::vector<StageFigures> figures; ///< [stage]; empty: equal stages
   std::vector<double> hops;          ///< [stage]: s from the stage to the next, so one entry less than stages; empty: 0
@@ -136,6 +138,10 @@ constexpr int chunks_of(const ScheduleRow& row, int asked) { return row.chunks >
 
 /// The schedule of a row, or why there is none for these numbers.
 ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& request);
+
+/// An iteration that fills and drains the pipeline so often: the same order with further micro-batches, one after the
+/// other.
+Schedule repeat(const Schedule& once, int fills);
 
 /// For each stage, the micro-batches that it holds at the moment when its rank holds most. Activations are kept from F
 /// until B, or until W if backward is split; from B until W a micro-batch counts `kept`. If a stage lives on several

@@ -136,16 +136,31 @@ const ScheduleRow& planned_row(const ScheduleRow& row) {
 }
 
 ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& request) {
+  if (request.micro_batches % request.fills != 0) {
+    return Infeasible{std::to_string(request.micro_batches) + " micro-batches are no multiple of 'pipeline_fills' " +
+                      std::to_string(request.fills)};
+  }
   ScheduleRequest asked = request;
   asked.chunks = chunks_of(row, request.chunks);
+  asked.micro_batches = request.micro_batches / request.fills;
+  asked.fills = 1;
+  if (request.evaluate && request.fills > 1) {
+    asked.evaluate = [&](const Schedule& once) { return request.evaluate(repeat(once, request.fills)); };
+  }
   ScheduleResult result = row.make(asked);
   if (Schedule* schedule = std::get_if<Schedule>(&result)) {
+    if (request.fills > 1 && !schedule->flushes) {
+      return Infeasible{std::string(row.name) + " never drains; allowed: 'pipeline_fills' 1"};
+    }
     schedule->name = row.name;
     schedule->stages = row.in_turn && !request.replicas.empty() ? static_cast<int>(request.replicas.size())
                                                                 : request.ranks * asked.chunks;
-    schedule->micro_batches = request.micro_batches;
+    schedule->micro_batches = asked.micro_batches;
     schedule->splits_backward = row.splits_backward;
     schedule->pairs_by_layers = row.pairs_by_layers;
+    if (request.fills > 1) {
+      *schedule = repeat(*schedule, request.fills);
+    }
   }
   return result;
 }

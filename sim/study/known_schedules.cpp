@@ -3,17 +3,18 @@
 
 namespace stagecraft {
 
-ScheduleResult KnownSchedules::find_or_make(const ScheduleRow& row, int ranks, int micro_batches, int chunks) {
+ScheduleResult KnownSchedules::find_or_make(const ScheduleRow& row, const ScheduleRequest& request) {
   constexpr std::size_t kMostActions = 1'000'000;
   if (actions_ > kMostActions) {
     known_.clear();
     actions_ = 0;
   }
-  const auto [known, is_first] = known_.try_emplace({&row, ranks, micro_batches, chunks});
+  const auto [known, is_first] =
+      known_.try_emplace({&row, request.ranks, request.micro_batches, request.chunks, request.fills});
   if (known->second) {
     return *known->second;
   }
-  ScheduleResult made = make_schedule(row, {ranks, micro_batches, chunks});
+  ScheduleResult made = make_schedule(row, request);
   if (!is_first) {
     known->second = made;
     if (const Schedule* schedule = std::get_if<Schedule>(&made)) {

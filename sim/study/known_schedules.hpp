@@ -18,8 +18,8 @@ namespace stagecraft {
 /// about a million actions of the former at most, and then starts anew; of the latter as many as are asked for.
 class KnownSchedules {
 public:
-  /// make_schedule() of a row that is neither timed nor in_turn.
-  ScheduleResult find_or_make(const ScheduleRow& row, int ranks, int micro_batches, int chunks);
+  /// make_schedule() of a row that is neither timed nor in_turn, by the numbers of a request alone.
+  ScheduleResult find_or_make(const ScheduleRow& row, const ScheduleRequest& request);
 
   /// What make() returned for a row that is timed and these stages when it was first asked.
   template <class Make>
@@ -41,8 +41,9 @@ private:
     ScheduleResult made;
   };
 
-  std::map<std::tuple<const ScheduleRow*, int, int, int>, std::optional<ScheduleResult>> known_; // nothing: asked once
-  std::size_t actions_ = 0;                                                                      // of all that is known
+  using Numbers = std::tuple<const ScheduleRow*, int, int, int, int>;
+  std::map<Numbers, std::optional<ScheduleResult>> known_; // nothing: asked once
+  std::size_t actions_ = 0;                                // of all that is known
   std::vector<OfPlan> of_plans_;
 };
 

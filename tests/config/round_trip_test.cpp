@@ -75,6 +75,7 @@ const std::vector<Case> kCases = {
     limited("{file: qwen3-30b-a3b, expert_capacity: 1.25, expert_padding: true}"),
     of_mixture("token_dispatcher: deepep, parallel: {zero: 1, pipeline: 4, expert: 8}"),
     of_mixture("token_dispatcher: hybridep, parallel: {zero: 1, pipeline: 4, expert: 8}"),
+    with("pipeline_fills: 2, parallel: {zero: 3, pipeline: 2, layers: 'Et*6|t*6L'}"),
     of_mixture("token_dispatcher: deepep, expert_choice: round-robin, parallel: {zero: 3, expert: 8}"),
 };
 

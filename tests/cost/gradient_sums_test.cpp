@@ -1,4 +1,4 @@
-// Gradients of weights that products add to sums: what the sums move beside the products.
+// Gradients of weights that are added to sums: what the sums move beside the products, or behind all kernels.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cost/gradient_sums.hpp"
 #include "sim/platform/fits/kernel_fits.hpp"
@@ -55,6 +55,29 @@ TEST_CASE("a sum is read and written in place of the gradient that a product alo
   Training apart = fused(Precision::fp32);
   apart.fused_gradient_sums = false;
   CHECK(longer(0, apart, type) == 0);
+}
+
+Training separate(Precision sums) {
+  Training training = fused(sums);
+  training.fused_gradient_sums = false;
+  training.separate_gradient_sums = true;
+  return training;
+}
+
+// A kernel of its own reads gradient and sum, and writes the sum: after every operator with weights, at the speed of
+// kernels that memory bounds.
+TEST_CASE("kernels of their own add up the gradients of all weights", "[cost][sums]") {
+  const DeviceType type = test::round_device();
+  CHECK(longer(0, separate(Precision::fp32), type) == near(kGradients * (2 + 4 + 4) / kBandwidth));
+  CHECK(longer(1, separate(Precision::fp16), type) == near(kGradients * (2 + 2 + 2) / kBandwidth));
+  Training slower = separate(Precision::fp16);
+  slower.kernel_speed.other = 0.5;
+  CHECK(longer(0, slower, type) == near(kGradients * 6 / kBandwidth / 0.5));
+  Training parts = separate(Precision::fp16); // each micro-batch's are reduced, so that a part alone is added up
+  parts.sharding = {.zero = Zero::weights, .reduce = Reduce::each_micro_batch};
+  CHECK(longer(0, parts, type) == 0);
+  parts.sharding.reduce = Reduce::last_micro_batch;
+  CHECK(longer(0, parts, type) == near(kGradients * 6 / kBandwidth));
 }
 
 TEST_CASE("each rank adds the gradients of its own weights", "[cost][sums]") {

@@ -39,6 +39,56 @@ TEST_CASE("gpipe, 1f1b and eager 1f1b take (M + P - 1)(tf + tb)", "[schedule][cl
   }
 }
 
+// A pipeline that fills f times takes as long as f iterations, one after the other: the next fill's first forward on
+// the first rank follows its last backward, and all others follow from it.
+TEST_CASE("each fill of a pipeline takes the time of one", "[schedule][closed-form]") {
+  for (const ScheduleRow& row : schedules()) {
+    CAPTURE(row.name);
+    constexpr int kInOne = 8;
+    const int p = 4, chunks = chunks_of(row, 2);
+    const auto make = [&](int micro_batches, int fills) {
+      return make_schedule(row, {.ranks = p, .micro_batches = micro_batches, .chunks = 2, .fills = fills});
+    };
+    const ScheduleResult one = make(kInOne, 1), three = make(3 * kInOne, 3);
+    if (std::holds_alternative<Infeasible>(one)) { // of one device alone
+      CHECK(std::holds_alternative<Infeasible>(three));
+      continue;
+    }
+    if (!std::get<Schedule>(one).flushes) {
+      CHECK_THAT(std::get<Infeasible>(three).reason, Catch::EndsWith("never drains; allowed: 'pipeline_fills' 1"));
+      continue;
+    }
+    const Schedule &once = std::get<Schedule>(one), &all = std::get<Schedule>(three);
+    CHECK(all.micro_batches == 3 * kInOne);
+    CHECK(all.fills == 3);
+    CHECK(schedule_defects(all).empty());
+    CHECK(in_flight(all) == in_flight(once));
+    for (int rank = 0; rank < p; ++rank) {
+      std::vector<Action> last(all.orders[rank].end() - static_cast<std::ptrdiff_t>(once.orders[rank].size()),
+                               all.orders[rank].end());
+      for (Action& action : last) {
+        action.micro_batch -= 2 * kInOne;
+      }
+      CHECK(last == once.orders[rank]);
+    }
+    test::Pipeline pipeline = test::equal_stages(p, chunks, {1.5, 2.25, row.splits_backward ? 1.0 : 0});
+    pipeline.stage_placement = row.stage_placement;
+    CHECK(test::run(pipeline, all).end() <= 3 * test::run(pipeline, once).end() + 1e-9);
+    CHECK(test::run(pipeline, all).end() > 2 * test::run(pipeline, once).end());
+  }
+  const ScheduleRow& row = find_by_name(schedules(), "1f1b", "schedule", {});
+  CHECK(std::get<Infeasible>(make_schedule(row, {.ranks = 2, .micro_batches = 9, .fills = 2})).reason ==
+        "9 micro-batches are no multiple of 'pipeline_fills' 2");
+}
+
+// 1F1B drains whole: (M / f + P - 1) (tf + tb) for each fill, but for what the first rank is done before the others.
+TEST_CASE("1f1b that fills twice takes twice (M / 2 + P - 1)(tf + tb)", "[schedule][closed-form]") {
+  for_all([&](int p, int m) {
+    const Schedule twice = repeat(test::schedule_of("1f1b", p, m), 2);
+    return same(test::run(test::equal_stages(p, 1, {1.5, 2.25, 0}), twice).end(), 2 * (m + p - 1) * 3.75);
+  });
+}
+
 TEST_CASE("combined 1f1b takes P (tf + tb) and M - 1 pairs", "[schedule][closed-form]") {
   // The last rank: its first forward ends at P tf, then come M - 1 pairs and one backward, whose gradient goes back.
   // Without a gain from pairs that is what 1f1b takes.

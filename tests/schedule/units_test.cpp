@@ -21,6 +21,7 @@ struct Shared {
   double recompute = 0;
   std::string schedule = "1f1b";
   int micro_batches = 1;
+  int fills = 1; // of so many micro-batches each
   Sharding sharding{.zero = Zero::weights};
   double dequantize = 0;        // seconds after a gather
   double leave = 0;             // seconds of a unit's activations, each way
@@ -79,7 +80,7 @@ SharedRun run(const Shared& shared) {
     replica.host = host;
     stage.replicas.push_back(replica);
   }
-  Schedule schedule = test::schedule_of(shared.schedule, 1, shared.micro_batches);
+  Schedule schedule = repeat(test::schedule_of(shared.schedule, 1, shared.micro_batches), shared.fills);
   if (shared.recompute > 0) {
     constexpr char kStages[] = {1};
     schedule = add_recompute(std::move(schedule), kStages, {});
@@ -117,6 +118,14 @@ TEST_CASE("each rule gathers and reduces as often as its framework", "[schedule]
   CHECK(counts(weights(Reshard::after_backward)) == std::pair(m * kUnits, m * kUnits));
   CHECK(counts(weights(Reshard::after_step)) == std::pair(kUnits, m * kUnits));
   CHECK(counts(weights(Reshard::after_step, Reduce::last_micro_batch)) == std::pair(kUnits, kUnits));
+  // Each fill of a pipeline gathers and reduces anew (PyTorch: `last_backward` of each schedule's step).
+  const SharedRun fills = run({.gather = 0.5,
+                               .reduce = 0.5,
+                               .micro_batches = m,
+                               .fills = 2,
+                               .sharding = weights(Reshard::after_step, Reduce::last_micro_batch)});
+  CHECK(fills.count(TaskKind::all_gather) == 2 * kUnits);
+  CHECK(fills.count(TaskKind::reduce_scatter) == 2 * kUnits);
   // DeepSpeed's stage 2 reduces each micro-batch's, and gathers all parameters after the step.
   CHECK(counts({.zero = Zero::gradients}) == std::pair(1, m * kUnits));
 }

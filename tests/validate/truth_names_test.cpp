@@ -631,6 +631,19 @@ TEST_CASE("NeMo Automodel has three recipes", "[validate][truth]") {
   CHECK(framework_of(row).name == "automodel-compiled");
 }
 
+// PyTorch's pipelines run once for each local batch.
+TEST_CASE("a pipeline of NeMo Automodel fills for each local batch", "[validate][truth]") {
+  TruthRow row = row_on("h100-80gb-sxm");
+  row.source = "NVIDIA-NeMo/Automodel docs/performance-summary.mdx";
+  row.note = "local batch=8; GA=4";
+  row.micro_batch = 1;
+  CHECK_THAT(text_of(row), !Contains("pipeline_fills"));
+  row.degrees.pipeline = 2;
+  CHECK_THAT(text_of(row), Contains("  pipeline_fills: 4\n"));
+  row.source = "NVIDIA-NeMo/Megatron-Bridge";
+  CHECK_THAT(text_of(row), !Contains("pipeline_fills"));
+}
+
 TEST_CASE("adapters of a model that is shipped are trained alone", "[validate][truth]") {
   TruthRow row = row_on("h100-80gb-sxm");
   row.model = "Qwen2.5 7B LoRA";

@@ -266,7 +266,8 @@ Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanC
     }
     reduce = std::max(reduce, seconds_to_reduce(problem, plan.stages[s], cost.stages[s], Buckets::apart));
   }
-  return (problem.micro_batches - 1) * largest + total + reduce + step;
+  const int fills = problem.training.pipeline_fills;
+  return (problem.micro_batches - fills) * largest + fills * total + reduce + step;
 }
 
 std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan& plan, const PlanCost& cost,

@@ -273,7 +273,10 @@ UnitParts parts_of(const std::vector<ShardUnit>& units, const OperatorSeconds& s
 std::vector<char> steps_that_gather(Reshard reshard, const std::vector<UnitStep>& steps) {
   std::vector<char> gathers(steps.size(), 0), present;
   for (std::size_t n = 0; n < steps.size(); ++n) {
-    const auto [pass, unit] = steps[n];
+    const auto [pass, unit, fill] = steps[n];
+    if (n > 0 && fill != steps[n - 1].fill) {
+      present.assign(present.size(), 0);
+    }
     if (pass == UnitPass::weight) { // needs no weights
       continue;
     }
@@ -289,7 +292,10 @@ std::vector<char> steps_that_gather(Reshard reshard, const std::vector<UnitStep>
 std::vector<char> steps_that_reduce(Reduce reduce, const std::vector<UnitStep>& steps, UnitPass completes) {
   std::vector<char> reduces(steps.size(), 0), is_reduced;
   for (std::size_t n = steps.size(); n-- > 0;) {
-    const auto [pass, unit] = steps[n];
+    const auto [pass, unit, fill] = steps[n];
+    if (n + 1 < steps.size() && fill != steps[n + 1].fill) {
+      is_reduced.assign(is_reduced.size(), 0);
+    }
     is_reduced.resize(std::max(is_reduced.size(), static_cast<std::size_t>(unit) + 1), 0);
     if (pass == completes && (reduce == Reduce::each_micro_batch || is_reduced[unit] == 0)) {
       reduces[n] = is_reduced[unit] = 1;
@@ -303,7 +309,7 @@ std::vector<UnitTrip> trips_of(const std::vector<UnitStep>& steps, const std::ve
   std::vector<UnitTrip> trips;
   std::map<std::pair<int, std::int32_t>, std::size_t> away; // unit and micro-batch -> its trip
   for (std::size_t n = 0; n < steps.size(); ++n) {
-    const auto [pass, unit] = steps[n];
+    const auto [pass, unit, fill] = steps[n];
     const std::pair key{unit, micro_batches[n]};
     const std::size_t time = steps_away[static_cast<std::size_t>(unit)];
     if (time == 0) {

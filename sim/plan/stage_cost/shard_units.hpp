@@ -70,13 +70,16 @@ enum class UnitPass { forward, recompute, backward, weight };
 struct UnitStep {
   UnitPass pass = UnitPass::forward;
   int unit = 0;
+  int fill = 0; ///< of the pipeline, within the iteration
 };
 
 /// [step] of a replica, in the order in which it runs them in an iteration: whether the unit's weights must be gathered
-/// for it. They stay where the rule says, or where the unit's backward is the next step.
+/// for it. They stay where the rule says, or where the unit's backward is the next step, but not from one fill of the
+/// pipeline to the next.
 std::vector<char> steps_that_gather(Reshard reshard, const std::vector<UnitStep>& steps);
 
-/// [step]: whether the unit's gradients are reduced after it; `completes` is the pass that completes them.
+/// [step]: whether the unit's gradients are reduced after it; `completes` is the pass that completes them. The last
+/// micro-batch is that of each fill of the pipeline.
 std::vector<char> steps_that_reduce(Reduce reduce, const std::vector<UnitStep>& steps, UnitPass completes);
 
 /// Units whose gradients are complete and not yet reduced: the step after so many waits for the first.

@@ -175,10 +175,12 @@ void TaskGraphBuilder::list_unit_steps() {
 
 // The steps at these places of programs.
 std::vector<UnitStep> TaskGraphBuilder::unit_steps(const std::vector<std::int32_t>& places) const {
+  const int in_fill = request_.schedule.micro_batches / request_.schedule.fills;
   std::vector<UnitStep> steps;
   for (const std::int32_t place : places) {
     const TaskId task = graph_.program[place];
-    steps.push_back({pass_of(graph_.works[graph_.work[task]].kind), unit_of_[task]});
+    steps.push_back(
+        {pass_of(graph_.works[graph_.work[task]].kind), unit_of_[task], graph_.micro_batch[task] / in_fill});
   }
   return steps;
 }

@@ -122,7 +122,10 @@ private:
 ScheduleRequest schedule_request(StudyCosts& costs, const ScheduleRow& row, const Problem& problem, int chunks,
                                  const OrderedPlan& ordered) {
   const auto stages = static_cast<int>(ordered.plan.stages.size());
-  ScheduleRequest request{.ranks = stages / chunks, .micro_batches = problem.micro_batches, .chunks = chunks};
+  ScheduleRequest request{.ranks = stages / chunks,
+                          .micro_batches = problem.micro_batches,
+                          .chunks = chunks,
+                          .fills = problem.training.pipeline_fills};
   if (row.in_turn) {
     for (const Stage& stage : ordered.plan.stages) {
       request.replicas.push_back(static_cast<int>(stage.replicas()));
@@ -148,6 +151,10 @@ std::variant<Schedule, Infeasible> named_schedule(StudyCosts& costs, const Sched
   const int wanted = chunks_of(row, costs.study().training.chunks);
   const bool fits = stages % wanted == 0 && is_pipeline(ordered.plan, wanted, row.stage_placement);
   if (!fits && !is_pipeline(ordered.plan, 1)) {
+    if (problem.training.pipeline_fills > 1) {
+      return Infeasible{
+          "its stages do not follow each other from device to device, and 'pipeline_fills' is of pipelines"};
+    }
     return make_list_schedule(costs.router(), ordered.plan, ordered.cost, problem.micro_batches);
   }
   if (!fits && row.chunks > 0) {
@@ -156,7 +163,10 @@ std::variant<Schedule, Infeasible> named_schedule(StudyCosts& costs, const Sched
   }
   const int chunks = fits ? wanted : 1;
   if (!row.timed && !row.in_turn) {
-    return costs.schedules().find_or_make(row, stages / chunks, problem.micro_batches, chunks);
+    return costs.schedules().find_or_make(row, {.ranks = stages / chunks,
+                                                .micro_batches = problem.micro_batches,
+                                                .chunks = chunks,
+                                                .fills = problem.training.pipeline_fills});
   }
   const auto make = [&] { return make_schedule(row, schedule_request(costs, row, problem, chunks, ordered)); };
   return one_of_many ? make() : costs.schedules().find_or_make(row, problem, ordered.plan.stages, make);
@@ -216,7 +226,11 @@ bool may_drift(StudyCosts& costs, const Problem& problem, const OrderedPlan& ord
 }
 
 // A given schedule, or why it cannot run.
-std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Plan& plan, int micro_batches) {
+std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Plan& plan, const Problem& problem) {
+  const int micro_batches = problem.micro_batches;
+  if (problem.training.pipeline_fills > 1) {
+    return Infeasible{"the schedule is of a whole iteration; allowed: 'pipeline_fills' 1"};
+  }
   const std::vector<std::string> defects = schedule_defects(orders);
   if (!defects.empty()) {
     return Infeasible{"the schedule cannot run: " + join(defects, "; ")};
@@ -244,7 +258,7 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
   const bool first_costs = !follows_numbers(costs, scenario, plan);
   OrderedPlan ordered{plan, first_costs ? cost_plan(problem, plan, known) : PlanCost{}, {}, {}};
   auto made = scenario.orders != nullptr
-                  ? check_orders(*scenario.orders, plan, scenario.micro_batches)
+                  ? check_orders(*scenario.orders, plan, problem)
                   : named_schedule(costs, *scenario.schedule, problem, ordered, known != nullptr);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return *reason;

@@ -113,7 +113,10 @@ private:
     if (row.timed || row.in_turn || !pace_.from_empty || stages_ % chunks() != 0) {
       return std::nullopt;
     }
-    ScheduleResult made = costs_->schedules().find_or_make(row, stages_ / chunks(), scenario_.micro_batches, chunks());
+    ScheduleResult made = costs_->schedules().find_or_make(row, {.ranks = stages_ / chunks(),
+                                                                 .micro_batches = scenario_.micro_batches,
+                                                                 .chunks = chunks(),
+                                                                 .fills = costs_->study().training.pipeline_fills});
     Schedule* const schedule = std::get_if<Schedule>(&made);
     return schedule != nullptr ? std::optional(std::move(*schedule)) : std::nullopt;
   }
@@ -151,7 +154,8 @@ Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
       (!training.parallel || std::holds_alternative<Mesh>(mesh_of(*training.parallel, static_cast<int>(devices))))) {
     const int ranks = pipeline_ranks(training, devices);
     const int chunks = chunks_of(*scenario.schedule, training.chunks);
-    const ScheduleResult made = make_schedule(*scenario.schedule, {ranks, scenario.micro_batches, chunks});
+    const ScheduleResult made =
+        make_schedule(*scenario.schedule, {ranks, scenario.micro_batches, chunks, training.pipeline_fills});
     if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
       planned.result = *reason; // more memory would not help
     }

@@ -37,6 +37,11 @@ double kept_for_weights(const Problem& problem) {
   return known && needed < all ? needed / all : 1;
 }
 
+// Those of one fill of the pipeline.
+int micro_batches_at_once(const Problem& problem) {
+  return std::max(1, problem.micro_batches / problem.training.pipeline_fills);
+}
+
 } // namespace
 
 std::string ScheduleCounts::made_since(std::size_t count) const {
@@ -74,7 +79,7 @@ void ScheduleCounts::take(std::string_view bytes) {
 
 InFlight in_flight_of(ScheduleCounts& counts, const ScheduleRow& row, int chunks, const Problem& problem) {
   const double kept = kept_for_weights(problem);
-  return [&counts, &row, chunks, kept, micro_batches = problem.micro_batches](int stage, int stages) {
+  return [&counts, &row, chunks, kept, micro_batches = micro_batches_at_once(problem)](int stage, int stages) {
     const int ranks = std::max(1, stages / chunks);
     // A schedule that cannot run so many stages says so itself later; a memory error must not come first.
     const std::vector<double>& held = assumed(counts, row, ranks, chunks, micro_batches, kept).in_flight;
@@ -90,7 +95,7 @@ InFlight in_flight_of(const Schedule& orders, const Problem& problem) {
 
 int versions_of(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks, const Problem& problem) {
   const double share = kept_for_weights(problem); // it tells nothing of versions, but is asked about next
-  const std::vector<int>& kept = assumed(counts, row, ranks, chunks, problem.micro_batches, share).versions;
+  const std::vector<int>& kept = assumed(counts, row, ranks, chunks, micro_batches_at_once(problem), share).versions;
   return kept.empty() ? 1 : *std::min_element(kept.begin(), kept.end());
 }
 

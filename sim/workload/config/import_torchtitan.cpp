@@ -478,9 +478,8 @@ private:
                                   std::to_string(of_pass * unit) + "; allowed: a multiple, or -1");
     }
     draft_.set("global_batch", batch, where);
-    if (batch > of_pass && pipeline_ > 1) {
-      draft_.leave(std::to_string(batch / of_pass) +
-                   " passes of the pipeline that add up gradients (here one pass has all micro-batches)");
+    if (batch > of_pass && pipeline_ > 1) { // a schedule is of one local batch
+      draft_.set("pipeline_fills", batch / of_pass, where);
     }
   }
 

@@ -194,7 +194,8 @@ WrittenConfig write_torchtitan(const ConfigToWrite& what) {
     return Infeasible{std::move(why)};
   }
   const Training& training = what.training;
-  const int local = what.mesh.pipeline > 1 ? training.global_batch / what.mesh.data : samples_at_a_time(what);
+  const int local = what.mesh.pipeline > 1 ? training.global_batch / what.mesh.data / training.pipeline_fills
+                                           : samples_at_a_time(what);
   std::string text = "[training]\nlocal_batch_size = " + std::to_string(local) +
                      "\nglobal_batch_size = " + std::to_string(training.global_batch) + "\n";
   if (const double tokens = tokens_of(what.model); tokens > 0) {

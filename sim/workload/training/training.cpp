@@ -421,6 +421,11 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.step = map.choice("step", kStepModes, "barrier").step;
   training.clip_gradients = map.boolean("clip_gradients", training.clip_gradients);
   training.fused_gradient_sums = map.boolean("fused_gradient_sums", training.fused_gradient_sums);
+  training.separate_gradient_sums = map.boolean("separate_gradient_sums", training.separate_gradient_sums);
+  if (training.fused_gradient_sums && training.separate_gradient_sums) {
+    throw InputError(map.where("separate_gradient_sums"),
+                     "products add gradients up, or kernels of their own; allowed: with 'fused_gradient_sums' false");
+  }
   training.gradient_placeholders = map.boolean("gradient_placeholders", training.gradient_placeholders);
   if (training.clip_gradients && training.step != StepMode::barrier) {
     throw InputError(map.where("step"), "the norm by which gradients are clipped is known when all stages have theirs; "
@@ -454,6 +459,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.all_reduce = &map.choice("all_reduce", kAllReduces, training.all_reduce->name);
   constexpr int kMostChunks = 1024;
   training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);
+  training.pipeline_fills = map.integer("pipeline_fills", 1, kMostSamples, training.pipeline_fills);
   read_parallel(map, training);
   if (training.deferred_head && training.parallel && training.parallel->sharding.zero >= Zero::gradients) {
     throw InputError(map.where("deferred_head"),

@@ -253,8 +253,11 @@ struct Training {
   /// Of a master weight only those 16 bits are kept that the weight in bf16 lacks (Transformer Engine's FusedAdam).
   bool master_remainders = false;
   /// Products that make gradients of weights add them to the sums of earlier micro-batches: docs/model.md, "Sums of
-  /// gradients". Otherwise what adds them up is not counted.
+  /// gradients".
   bool fused_gradient_sums = false;
+  /// Kernels of their own do, where a replica accumulates whole gradients. With neither, what adds them up is not
+  /// counted.
+  bool separate_gradient_sums = false;
   /// With these, autograd is handed an empty gradient in place of each, one for each shape, which stays (Transformer
   /// Engine's `get_dummy_wgrad`): docs/model.md, "Memory".
   bool gradient_placeholders = false;
@@ -291,6 +294,9 @@ struct Training {
   Bytes gradient_bucket;
   const AllReduceRow* all_reduce = &kAllReduces[0];
   int chunks = 2; ///< chunks per device, for interleaved schedules
+  /// How often the pipeline fills and drains in an iteration, each time with as many of its micro-batches: once for
+  /// each local batch by PyTorch, whose schedules are called for one.
+  int pipeline_fills = 1;
   Sharding sharding;
   Offload offload;
   std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose

@@ -608,7 +608,23 @@ private:
     }
     line("  global_batch: " + std::to_string(stated));
     line("  micro_batch_size: " + std::to_string(size));
+    write_fills(stated / (size * replicas_));
     return "";
+  }
+
+  // PyTorch's pipelines run once for each local batch, of which the notes of TorchTitan and NeMo Automodel say how many
+  // an iteration has, or how many samples it is.
+  void write_fills(int micro_batches) {
+    const std::string_view name = framework_.name;
+    if (pipeline_ == 1 || !(name.starts_with("torchtitan") || name.starts_with("automodel"))) {
+      return;
+    }
+    const int stated = number_after(row_.note, "GA="), local = number_after(row_.note, "local batch=");
+    const int in_local = local / std::max(1, static_cast<int>(row_.micro_batch));
+    const int fills = stated > 0 ? stated : in_local > 0 ? micro_batches / in_local : 1;
+    if (fills > 1 && micro_batches % fills == 0) {
+      line("  pipeline_fills: " + std::to_string(fills));
+    }
   }
 
   // Whether a schedule's words say no more than its name: "interleaved 1f1b schedule", and not "no-1f1b".
