@@ -102,6 +102,7 @@ Sharding sharding_of(const ParallelDegrees& degrees, int devices) {
                     .prefetch = rule.prefetch,
                     .prefetch_backward = rule.prefetch_backward,
                     .late_experts = rule.late_experts,
+                    .copied_out = rule.copied_out,
                     .quantized_weights = rule.quantized_weights,
                     .secondary = rule.secondary,
                     .quantized_gradients = rule.quantized_gradients};

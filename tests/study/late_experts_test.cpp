@@ -43,6 +43,33 @@ TEST_CASE("of a rank's experts those beyond the first bucket are late", "[study]
   CHECK(late_bytes(gathering("data: 4, expert: 2", on, "none")) == std::vector<double>(1, 0));
 }
 
+// FSDP2 splits what it gathered into tensors, which reads and writes all of it: of a unit's weights but for experts
+// that no replica shares.
+TEST_CASE("what a unit gathers is copied out", "[study][experts]") {
+  DeviceType type;
+  const auto stage = [&](const std::string& parallel) {
+    const Study asked = study("model: small-mixture.yaml\nplatform: dgx-h100\ntraining: {global_batch: 8, precision: "
+                              "bf16, kernel_speed: {other: 0.5}, parallel: {data: 8, zero: 3, " +
+                              parallel + "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n");
+    type = asked.platform.types.front();
+    ScheduleCounts counts;
+    StudyMemo memo(asked, counts);
+    const ComparisonResult result = compare(memo);
+    return cost_plan(memo.costs.problem(1, 0), result.prepared.front().plan).stages.front();
+  };
+  CHECK(stage("expert: 8").kernels.empty());
+  for (const int experts : {2, 8}) {
+    const StageCost cost = stage("copied_out: true, expert: " + std::to_string(experts));
+    REQUIRE(cost.kernels.size() == cost.units.size());
+    for (std::size_t u = 0; u < cost.units.size(); ++u) {
+      const ShardUnit& unit = cost.units[u];
+      const Bytes gathered = unit.weights + (experts == 8 ? Bytes{0} : unit.expert_weights);
+      const Seconds copied = type.launch_overhead + 2 * gathered / type.memory_bandwidth / 0.5;
+      CHECK(cost.kernels[u].after_gather.value == near(copied.value));
+    }
+  }
+}
+
 TEST_CASE("the estimate of late experts is their replay", "[study][experts]") {
   for (const std::string layout : {"data: 8, expert: 2", "tensor: 2, sequence: true, data: 4, expert: 2"}) {
     CAPTURE(layout);

@@ -324,7 +324,7 @@ TEST_CASE("a second copy of weights takes its part of memory", "[study][offload]
 TEST_CASE("the estimate of what is quantized or left to hosts is its replay", "[study][offload][zero++]") {
   for (const std::string parallel :
        {", zero: 1", ", zero: 1, shard: 2", ", zero: 2, shard: 2", ", zero: 3, shard: 2", ", zero: 3",
-        ", zero: 3, quantized_weights: int8", ", zero: 3, hpz_partition_size: 2",
+        ", zero: 3, quantized_weights: int8", ", zero: 3, copied_out: true", ", zero: 3, hpz_partition_size: 2",
         ", zero: 3, quantized_gradients: true",
         ", zero: 3, quantized_weights: int8, hpz_partition_size: 2, quantized_gradients: true"}) {
     const bool weights = parallel.find("3") != std::string::npos;

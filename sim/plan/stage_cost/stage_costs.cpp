@@ -189,14 +189,16 @@ HostCost host_cost(const Problem& problem, DeviceId device, double steps, int sh
           .node = node};
 }
 
-// Times of kernels that make a unit's weights and gradients smaller before they are sent, and back: bound by memory.
+// Times of kernels that make a unit's weights and gradients smaller before they are sent, and back, or copy what was
+// gathered: bound by memory.
 // Gradients are made smaller, added up and made smaller again between the hops, and added up (Wang et al. 2023, 4.3).
 std::vector<UnitKernels> unit_kernels(const Problem& problem, const Stage& stage, const std::vector<ShardUnit>& units,
                                       int sharing) {
   const Sharding& sharding = problem.training.sharding;
   const bool weights = sharding.quantized_weights == QuantizedWeights::int8;
+  const bool experts_apart = stage.axes().expert_replicas() >= sharing; // no others have the same
   std::vector<UnitKernels> kernels;
-  if ((!weights && !sharding.quantized_gradients) || stage.replicas() < 2) {
+  if ((!weights && !sharding.quantized_gradients && !sharding.copied_out) || stage.replicas() < 2) {
     return kernels;
   }
   Seconds launch;
@@ -216,6 +218,10 @@ std::vector<UnitKernels> unit_kernels(const Problem& problem, const Stage& stage
       made.before_gather = kernel(stored * ((1 + unit.gathered.dense) / sharing));
       made.before_second_gather = kernel(stored * ((1 + unit.gathered.dense) / std::max(1, sharding.secondary)));
       made.after_gather = kernel(stored * (1 + unit.gathered.dense));
+    }
+    if (const Bytes gathered = experts_apart ? unit.weights : unit.all_weights();
+        sharding.copied_out && gathered.value > 0) {
+      made.after_gather += kernel(2 * gathered / problem.training.kernel_speed.other);
     }
     const Bytes full = unit.all_gradients(), sent = full * unit.reduced;
     if (sharding.quantized_gradients && full.value > 0) {

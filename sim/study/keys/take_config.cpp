@@ -29,6 +29,7 @@ void leave_gathers_out(yaml::Node& training, const yaml::Node& own) {
       Gathering{"gather", zero != "0" && (gather != "broadcasts" || zero == "1")},
       Gathering{"late_experts", gather == "before-use" && (zero == "1" || zero == "2")},
       Gathering{"prefetch_backward", zero == "3"},
+      Gathering{"copied_out", zero == "3"},
   };
   for (const auto& [key, known] : gathering) {
     if (!known && own.find(key) == nullptr) {

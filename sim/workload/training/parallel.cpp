@@ -92,6 +92,7 @@ ShardingRule load_sharding(yaml::Map& map) {
   refuse_below(map, "gather", rule.zero, Zero::states, "when parameters are gathered");
   refuse_below(map, "prefetch", rule.zero, Zero::states, "how early weights are gathered");
   refuse_below(map, "late_experts", rule.zero, Zero::states, "how late weights of experts are gathered");
+  refuse_below(map, "copied_out", rule.zero, Zero::weights, "where a unit's weights are gathered to");
   refuse_below(map, "prefetch_backward", rule.zero, Zero::weights, "how early backward gathers weights");
   rule.group = map.integer("shard", 1, kMostRanks, 0);
   if (map.has("reduce")) {
@@ -119,6 +120,7 @@ ShardingRule load_sharding(yaml::Map& map) {
     throw InputError(map.where("late_experts"), "'late_experts' says of weights that all replicas hold when they are "
                                                 "gathered; allowed: with 'gather: before-use' and 'zero' 1 or 2");
   }
+  rule.copied_out = map.boolean("copied_out", false);
   rule.prefetch = map.integer("prefetch", 0, kMostPrefetch, rule.prefetch);
   if (map.has("prefetch_backward")) {
     rule.prefetch_backward = map.integer("prefetch_backward", 0, kMostPrefetch, rule.prefetch);

@@ -88,6 +88,8 @@ struct ShardingRule {
   std::optional<int> prefetch_backward; ///< the same in backward; nothing: as many
   /// Of each product of experts that ranks share, what is gathered beyond the first bucket waits for its unit to begin.
   bool late_experts = false;
+  /// What a unit gathered is copied to tensors of its own before it computes, as FSDP2 does.
+  bool copied_out = false;
   // ZeRO++ (Wang et al. 2023).
   QuantizedWeights quantized_weights = QuantizedWeights::none;
   int secondary = 0; ///< replicas that share a second copy of the weights, from which backward gathers; 0: none
@@ -107,6 +109,7 @@ struct Sharding {
   int prefetch = 1;                                            ///< as in ShardingRule
   std::optional<int> prefetch_backward;                        ///< as in ShardingRule
   bool late_experts = false;                                   ///< as in ShardingRule
+  bool copied_out = false;                                     ///< as in ShardingRule
   QuantizedWeights quantized_weights = QuantizedWeights::none; ///< these three as in ShardingRule
   int secondary = 0;
   bool quantized_gradients = false;
