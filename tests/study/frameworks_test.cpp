@@ -54,6 +54,24 @@ TEST_CASE("devices wait for what they send under the schedules that a training s
   }
 }
 
+// Two stages of 2 s forward and 4 s backward, whose transfers take no time: (M / f + P - 1)(tf + tb) for each fill.
+TEST_CASE("a pipeline may fill several times in an iteration", "[study][frameworks]") {
+  const auto run = [](const std::string& fills) {
+    const std::string text = "model: chain.yaml\nplatform: {devices: 2, bandwidth: 1 TB/s, latency: 1 ns}\ntraining: "
+                             "{global_batch: 8, micro_batches: 8, optimizer: sgd, pipeline_fills: " +
+                             fills + "}\ncompare: {strategies: [uniform], schedules: [1f1b]}\nengine: analytic\n";
+    return compare_text(text).comparison.runs.front();
+  };
+  for (const int fills : {1, 2, 4, 8}) {
+    CAPTURE(fills);
+    const Run one = run(std::to_string(fills));
+    REQUIRE(one.feasible);
+    CHECK(one.metrics.iteration.value == Approx(fills * (8 / fills + 1) * 6).epsilon(1e-3));
+    CHECK(one.estimate.value == Approx(one.metrics.iteration.value).epsilon(1e-3));
+  }
+  CHECK(run("3").why_not == "8 micro-batches are no multiple of 'pipeline_fills' 3");
+}
+
 // Two products without biases, so two tensors, for each of which SGD launches three kernels.
 TEST_CASE("a step tensor by tensor waits for its launches, which begin with those of backward", "[study][frameworks]") {
   // Backward's six launches take 6 of its 8 s, so that two of the step's six are launched when it ends.
