@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/study/error_families.hpp"
 
-#include <algorithm>
-
 #include "sim/base/units.hpp"
 
 namespace stagecraft {
@@ -74,16 +72,19 @@ std::string error_families_text(const std::vector<ErrorFamily>& families) {
 namespace {
 
 std::optional<ErrorFamily> family_called(const std::string& name, const std::vector<ErrorFamily>& families) {
-  const auto found =
-      std::find_if(families.begin(), families.end(), [&](const ErrorFamily& family) { return family.name == name; });
-  return found != families.end() ? std::optional(*found) : std::nullopt;
+  for (const ErrorFamily& family : families) {
+    if (family.name == name) {
+      return family;
+    }
+  }
+  return std::nullopt;
 }
 
 } // namespace
 
 std::optional<ErrorFamily> narrowest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits) {
   for (const std::string& name : families_of(traits)) {
-    if (const std::optional<ErrorFamily> found = family_called(name, families)) {
+    if (std::optional<ErrorFamily> found = family_called(name, families)) {
       return found;
     }
   }
