@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "sim/platform/fits/kernel_features.hpp"
 #include "sim/platform/fits/kernel_fits.hpp"
 
 namespace stagecraft {

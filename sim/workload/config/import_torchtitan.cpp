@@ -12,6 +12,7 @@
 #include "sim/workload/config/torchtitan_before.hpp"
 #include "sim/workload/model_flops.hpp"
 #include "sim/workload/training/every_second_product.hpp"
+#include "sim/workload/training/experts.hpp"
 #include "sim/workload/training/pipeline_layout.hpp"
 
 namespace stagecraft {
