@@ -78,9 +78,8 @@ PlanResult split_block_partition(const PlanRequest& request) {
   for (OperatorId op = 0; op < request.problem.model.size(); ++op) {
     costs.push_back(request.problem.seconds(type, op));
   }
-  std::vector<OperatorId> all(costs.size());
-  std::iota(all.begin(), all.end(), 0);
-  if (const std::string reason = missing_kernel(request.problem, type, all); !reason.empty()) {
+  if (const std::string reason = missing_kernel(request.problem, type, all_operators(request.problem.model));
+      !reason.empty()) {
     return Infeasible{"costs are taken on the first device: " + reason};
   }
   std::vector<int> bounds = {0};

@@ -1,8 +1,6 @@
 // The whole model on every device; each takes samples in proportion to its speed.
 // SPDX-License-Identifier: Apache-2.0
 
-#include <numeric>
-
 #include "sim/plan/estimate/shares.hpp"
 #include "sim/strategy/first_plans.hpp"
 
@@ -10,13 +8,11 @@ namespace stagecraft {
 
 PlanResult split_data_parallel(const PlanRequest& request) {
   const Problem& problem = request.problem;
-  std::vector<OperatorId> all(problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
   const AbleDevices able = able_devices(request);
   if (able.devices.empty()) {
     return Infeasible{able.lacks};
   }
-  const Stage stage = make_replicated_stage(problem, all, able.devices);
+  const Stage stage = make_replicated_stage(problem, all_operators(problem.model), able.devices);
   Plan plan{.stages = {stage}};
   if (able.devices.size() < request.devices.size()) {
     plan.note = "left out devices that lack kernels: " + able.lacks;

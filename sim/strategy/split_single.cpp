@@ -1,6 +1,5 @@
 // The whole model on the fastest device that holds it.
 // SPDX-License-Identifier: Apache-2.0
-#include <numeric>
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/check_plan.hpp"
@@ -17,8 +16,7 @@ PlanResult split_single(const PlanRequest& request) {
   std::string reason;
   for (const DeviceId device : request.devices) {
     Stage stage;
-    stage.operators.resize(problem.model.size());
-    std::iota(stage.operators.begin(), stage.operators.end(), 0);
+    stage.operators = all_operators(problem.model);
     stage.devices = {device};
     recompute_as_trained(problem, stage);
     if (const std::string lacks = missing_kernel(problem, problem.type_index(device), stage.operators);

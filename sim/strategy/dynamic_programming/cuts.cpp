@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 
-#include <numeric>
-
 namespace stagecraft {
 
 Plan make_chain_plan(const PlanRequest& request, std::span<const int> bounds, std::span<const DeviceId> devices) {
@@ -13,8 +11,7 @@ Plan make_chain_plan(const PlanRequest& request, std::span<const int> bounds, st
       continue;
     }
     Stage stage;
-    stage.operators.resize(bounds[part + 1] - bounds[part]);
-    std::iota(stage.operators.begin(), stage.operators.end(), bounds[part]);
+    stage.operators = operators_between(bounds[part], bounds[part + 1]);
     stage.devices = {devices[part]};
     recompute_as_trained(request.problem, stage);
     plan.stages.push_back(std::move(stage));

@@ -2,7 +2,6 @@
 #include "sim/strategy/heuristic/group_plans.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "sim/plan/estimate/shares.hpp"
 
@@ -11,9 +10,7 @@ namespace {
 
 Stage make_stage(const PlanRequest& request, int first, int last, const std::vector<DeviceId>& group) {
   const Problem& problem = request.problem;
-  Stage stage{.devices = group};
-  stage.operators.resize(last - first);
-  std::iota(stage.operators.begin(), stage.operators.end(), first);
+  Stage stage{.operators = operators_between(first, last), .devices = group};
   recompute_as_trained(problem, stage);
   if (group.size() == 1) {
     return stage;
