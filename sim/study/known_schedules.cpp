@@ -3,6 +3,13 @@
 
 namespace stagecraft {
 
+ScheduleRequest request_by_numbers(const Problem& problem, int ranks, int chunks) {
+  return {.ranks = ranks,
+          .micro_batches = problem.micro_batches,
+          .chunks = chunks,
+          .fills = problem.training.pipeline_fills};
+}
+
 ScheduleResult KnownSchedules::find_or_make(const ScheduleRow& row, const ScheduleRequest& request) {
   constexpr std::size_t kMostActions = 1'000'000;
   if (actions_ > kMostActions) {

@@ -14,6 +14,9 @@
 
 namespace stagecraft {
 
+/// What a schedule whose orders follow from numbers alone is asked for: an iteration of the problem on so many ranks.
+ScheduleRequest request_by_numbers(const Problem& problem, int ranks, int chunks);
+
 /// Remembers what make_schedule() answered, from the second time on that it is asked: a run alone asks once. It holds
 /// about a million actions of the former at most, and then starts anew; of the latter as many as are asked for.
 class KnownSchedules {

@@ -122,10 +122,7 @@ private:
 ScheduleRequest schedule_request(StudyCosts& costs, const ScheduleRow& row, const Problem& problem, int chunks,
                                  const OrderedPlan& ordered) {
   const auto stages = static_cast<int>(ordered.plan.stages.size());
-  ScheduleRequest request{.ranks = stages / chunks,
-                          .micro_batches = problem.micro_batches,
-                          .chunks = chunks,
-                          .fills = problem.training.pipeline_fills};
+  ScheduleRequest request = request_by_numbers(problem, stages / chunks, chunks);
   if (row.in_turn) {
     for (const Stage& stage : ordered.plan.stages) {
       request.replicas.push_back(static_cast<int>(stage.replicas()));
@@ -163,10 +160,7 @@ std::variant<Schedule, Infeasible> named_schedule(StudyCosts& costs, const Sched
   }
   const int chunks = fits ? wanted : 1;
   if (!row.timed && !row.in_turn) {
-    return costs.schedules().find_or_make(row, {.ranks = stages / chunks,
-                                                .micro_batches = problem.micro_batches,
-                                                .chunks = chunks,
-                                                .fills = problem.training.pipeline_fills});
+    return costs.schedules().find_or_make(row, request_by_numbers(problem, stages / chunks, chunks));
   }
   const auto make = [&] { return make_schedule(row, schedule_request(costs, row, problem, chunks, ordered)); };
   return one_of_many ? make() : costs.schedules().find_or_make(row, problem, ordered.plan.stages, make);

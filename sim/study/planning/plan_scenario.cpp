@@ -94,7 +94,7 @@ public:
     if (stages_ != stages) {
       stages_ = stages;
       pace_ = least_pace(costs_->study(), problem.training, *scenario_.schedule, stages, scenario_.micro_batches);
-      schedule_ = find_schedule();
+      schedule_ = find_schedule(problem);
     }
     const double least = least_iteration(problem, plan, pace_);
     if (schedule_ && is_pipeline(plan, chunks(), scenario_.schedule->stage_placement)) {
@@ -108,15 +108,13 @@ private:
   int chunks() const { return chunks_of(*scenario_.schedule, costs_->study().training.chunks); }
 
   // Where its orders follow from numbers alone, and start from empty.
-  std::optional<Schedule> find_schedule() {
+  std::optional<Schedule> find_schedule(const Problem& problem) {
     const ScheduleRow& row = *scenario_.schedule;
     if (row.timed || row.in_turn || !pace_.from_empty || stages_ % chunks() != 0) {
       return std::nullopt;
     }
-    ScheduleResult made = costs_->schedules().find_or_make(row, {.ranks = stages_ / chunks(),
-                                                                 .micro_batches = scenario_.micro_batches,
-                                                                 .chunks = chunks(),
-                                                                 .fills = costs_->study().training.pipeline_fills});
+    ScheduleResult made =
+        costs_->schedules().find_or_make(row, request_by_numbers(problem, stages_ / chunks(), chunks()));
     Schedule* const schedule = std::get_if<Schedule>(&made);
     return schedule != nullptr ? std::optional(std::move(*schedule)) : std::nullopt;
   }
@@ -154,8 +152,8 @@ Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
       (!training.parallel || std::holds_alternative<Mesh>(mesh_of(*training.parallel, static_cast<int>(devices))))) {
     const int ranks = pipeline_ranks(training, devices);
     const int chunks = chunks_of(*scenario.schedule, training.chunks);
-    const ScheduleResult made =
-        make_schedule(*scenario.schedule, {ranks, scenario.micro_batches, chunks, training.pipeline_fills});
+    const Problem& problem = memo.costs.problem(scenario.micro_batches, scenario.recompute);
+    const ScheduleResult made = make_schedule(*scenario.schedule, request_by_numbers(problem, ranks, chunks));
     if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
       planned.result = *reason; // more memory would not help
     }
