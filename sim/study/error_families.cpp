@@ -16,6 +16,15 @@ std::string kind_of(const FamilyTraits& traits) {
                              : "dense models";
 }
 
+std::optional<ErrorFamily> family_called(const std::string& name, const std::vector<ErrorFamily>& families) {
+  for (const ErrorFamily& family : families) {
+    if (family.name == name) {
+      return family;
+    }
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 std::vector<std::string> families_of(const FamilyTraits& traits) {
@@ -68,19 +77,6 @@ std::string error_families_text(const std::vector<ErrorFamily>& families) {
   }
   return text;
 }
-
-namespace {
-
-std::optional<ErrorFamily> family_called(const std::string& name, const std::vector<ErrorFamily>& families) {
-  for (const ErrorFamily& family : families) {
-    if (family.name == name) {
-      return family;
-    }
-  }
-  return std::nullopt;
-}
-
-} // namespace
 
 std::optional<ErrorFamily> narrowest_family(const std::vector<ErrorFamily>& families, const FamilyTraits& traits) {
   for (const std::string& name : families_of(traits)) {

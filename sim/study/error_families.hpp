@@ -20,6 +20,10 @@ struct ErrorFamily {
       1; ///< nine of ten measurements of another model lie within prediction / factor and prediction * factor
   double median = 0; ///< the median absolute error
   double centre = 1; ///< measurements lie round so many times the prediction, which is then what the factor is of
+
+  /// Between which two figures nine of ten measurements lie, of so much predicted.
+  template <class Figure> Figure low(Figure predicted) const { return predicted * centre / factor; }
+  template <class Figure> Figure high(Figure predicted) const { return predicted * centre * factor; }
 };
 
 /// What a run is, as far as families go.

@@ -43,8 +43,8 @@ void add_intervals(const std::vector<ErrorFamily>& families, std::vector<Validat
   for (ValidationRow& row : rows) {
     if (const auto family = widest_family(families, {.time = row.metric == "iteration_seconds"})) {
       row.family = family->name;
-      row.low = row.predicted * family->centre / family->factor;
-      row.high = row.predicted * family->centre * family->factor;
+      row.low = family->low(row.predicted);
+      row.high = family->high(row.predicted);
     }
   }
 }

@@ -78,10 +78,9 @@ FamilyTraits traits_of(const Study& study, const Run& run) {
 // The range of its time by measured runs of its family, above what no machine can beat. Those runs were predicted from
 // kernels that devices reach: where a file names the peak alone, it is as far off as that peak, too.
 RunExpected expected_time(const Study& study, const TaskGraph& graph, const ErrorFamily& family, const Run& run) {
-  const Seconds centre = run.metrics.iteration * family.centre;
   const std::vector<std::string> nominal = types_at_nominal_peak(study, run);
-  return {std::max(centre / family.factor, least_seconds(study, graph)),
-          centre * family.factor / (nominal.empty() ? 1 : kLeastReached),
+  return {std::max(family.low(run.metrics.iteration), least_seconds(study, graph)),
+          family.high(run.metrics.iteration) / (nominal.empty() ? 1 : kLeastReached),
           family.name + (study.training.framework.empty() ? ", predicted without a framework" : "") +
               (nominal.empty() ? ""
                                : ", twice as long at most, since no 'efficiency' says what share of its peak " +
@@ -103,8 +102,8 @@ RunExpectedMemory expected_memory(const Study& study, const TaskGraph& graph, co
       expected.have = have;
     }
   }
-  expected.low = expected.peak * family.centre / family.factor;
-  expected.high = expected.peak * family.centre * family.factor;
+  expected.low = family.low(expected.peak);
+  expected.high = family.high(expected.peak);
   return expected;
 }
 

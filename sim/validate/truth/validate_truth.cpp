@@ -154,8 +154,8 @@ std::vector<ErrorFamily> add_intervals(std::vector<ValidationRow>& rows, const s
       row.high = intervals[one].high;
     } else if (const auto family = narrowest_family(shipped, traits_of(*asked[at], predictions))) {
       row.family = family->name;
-      row.low = row.predicted / family->factor;
-      row.high = row.predicted * family->factor;
+      row.low = family->low(row.predicted);
+      row.high = family->high(row.predicted);
     }
   }
   return without_recipes ? families_without_recipes(std::move(bounded.closed)) : error_families_of(bounded.closed);
