@@ -21,6 +21,7 @@ FILENAME ~ /cases/ {
   next
 }
 FILENAME ~ /what-ifs/ {
+  if (cell["setting"] == "device type") next
   compare("all")
   if (cell["table"] ~ /^(bridge_whatif_ab|torchtitan|simumax_b200|llm_foundry_mpt)$/) {
     compare("asked")

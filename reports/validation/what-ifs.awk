@@ -7,7 +7,7 @@ NR == 1 { next }
   # Settings' values hold commas in quotes; what is counted stands in front of and behind them.
   split(unquoted($0), cell, ",")
   add(cell[1] " | " cell[2])
-  add("all | ")
+  add(cell[2] == "device type" ? "all | device type" : "all | ")
 }
 function add(key) {
   if (!(key in pairs)) order[++keys] = key
@@ -22,6 +22,7 @@ function show(key, decided) {
 END {
   print "| set | setting | pairs | ties | sign right | median error of the ratio |"
   print "|---|---|---|---|---|---|"
-  for (i = 1; i <= keys; ++i) if (order[i] != "all | ") show(order[i])
+  for (i = 1; i <= keys; ++i) if (order[i] !~ /^all/) show(order[i])
   show("all | ")
+  show("all | device type")
 }

@@ -105,7 +105,8 @@ Json to_value(const WhatIf& pair) {
 // Nothing where no runs were compared.
 void add_what_ifs(const Validation& validation, Json& json) {
   if (!validation.what_ifs.empty()) {
-    json["what_ifs"] = to_value(accuracy_of_pairs(validation.what_ifs));
+    json["what_ifs"] = to_value(accuracy_of_pairs(pairs_of_devices(validation.what_ifs, false)));
+    json["what_ifs"]["device_types"] = to_value(accuracy_of_pairs(pairs_of_devices(validation.what_ifs, true)));
     for (const auto& [name, pairs] : families_of_pairs(validation.what_ifs)) {
       json["what_ifs"]["families"][name] = to_value(accuracy_of_pairs(pairs));
     }

@@ -41,7 +41,11 @@ Table table_of(const std::vector<WhatIf>& pairs) {
   for (const auto& [name, members] : families_of_pairs(pairs)) {
     table.rows.push_back(cells_of(name, accuracy_of_pairs(members)));
   }
-  table.rows.push_back(cells_of("all", accuracy_of_pairs(pairs)));
+  for (const auto& [name, of_devices] : {std::pair{"all of one machine", false}, {"all of two device types", true}}) {
+    if (const std::vector<WhatIf> some = pairs_of_devices(pairs, of_devices); !some.empty()) {
+      table.rows.push_back(cells_of(name, accuracy_of_pairs(some)));
+    }
+  }
   return table;
 }
 
@@ -56,11 +60,39 @@ Table table_of(const std::vector<Ranking>& rankings) {
   return table;
 }
 
+// How well these pairs are predicted, in all and in the median of their families.
+std::string sentence_of(const std::vector<WhatIf>& pairs, const std::string& what) {
+  const WhatIfAccuracy accuracy = accuracy_of_pairs(pairs);
+  std::vector<double> signs, errors;
+  for (const auto& [name, members] : families_of_pairs(pairs)) {
+    const WhatIfAccuracy one = accuracy_of_pairs(members);
+    errors.push_back(one.median_error);
+    if (one.pairs > one.ties) {
+      signs.push_back(one.signs_right);
+    }
+  }
+  std::string sentence = "Of " + std::to_string(accuracy.pairs) + what + std::to_string(accuracy.ties) + " are ties; ";
+  if (!signs.empty()) {
+    sentence += "of the others " + percent(accuracy.signs_right, 1) +
+                " are predicted to change in the right direction (" + percent(quantile(signs, 0.5), 1) +
+                " in the median family), and ";
+  }
+  return sentence + "the ratio is " + percent(accuracy.median_error, 1) + " off in the median (" +
+         percent(quantile(errors, 0.5), 1) + " in the median family).";
+}
+
 } // namespace
 
 bool WhatIf::is_tie() const { return std::abs(std::log(measured)) < std::log(1 + tie); }
 
 bool WhatIf::is_sign_right() const { return std::log(measured) * std::log(predicted) > 0; }
+
+std::vector<WhatIf> pairs_of_devices(const std::vector<WhatIf>& pairs, bool of_devices) {
+  std::vector<WhatIf> some;
+  std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(some),
+               [&](const WhatIf& pair) { return pair.is_of_devices() == of_devices; });
+  return some;
+}
 
 WhatIfAccuracy accuracy_of_pairs(const std::vector<WhatIf>& pairs) {
   WhatIfAccuracy accuracy;
@@ -97,25 +129,11 @@ std::vector<std::pair<std::string, std::vector<WhatIf>>> families_of_pairs(const
 
 std::vector<std::string> sentences_of(const std::vector<WhatIf>& pairs, const std::vector<Ranking>& rankings) {
   std::vector<std::string> sentences;
-  if (!pairs.empty()) {
-    const WhatIfAccuracy accuracy = accuracy_of_pairs(pairs);
-    std::vector<double> signs, errors;
-    for (const auto& [name, members] : families_of_pairs(pairs)) {
-      const WhatIfAccuracy one = accuracy_of_pairs(members);
-      errors.push_back(one.median_error);
-      if (one.pairs > one.ties) {
-        signs.push_back(one.signs_right);
-      }
+  for (const auto& [what, of_devices] : {std::pair{" pairs of runs that differ in one setting, ", false},
+                                         {" pairs of device types that did the same work, ", true}}) {
+    if (const std::vector<WhatIf> some = pairs_of_devices(pairs, of_devices); !some.empty()) {
+      sentences.push_back(sentence_of(some, what));
     }
-    std::string sentence = "Of " + std::to_string(accuracy.pairs) + " pairs of runs that differ in one setting, " +
-                           std::to_string(accuracy.ties) + " are ties; ";
-    if (!signs.empty()) {
-      sentence += "of the others " + percent(accuracy.signs_right, 1) +
-                  " are predicted to change in the right direction (" + percent(quantile(signs, 0.5), 1) +
-                  " in the median family), and ";
-    }
-    sentences.push_back(sentence + "the ratio is " + percent(accuracy.median_error, 1) + " off in the median (" +
-                        percent(quantile(errors, 0.5), 1) + " in the median family).");
   }
   if (!rankings.empty()) {
     const double spearman = median_of(rankings, [](const Ranking& ranking) { return ranking.spearman; });

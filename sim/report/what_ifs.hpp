@@ -5,9 +5,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stagecraft {
+
+/// The setting of pairs of device types that did the same work, which count apart from pairs of one machine.
+inline constexpr std::string_view kDeviceTypeSetting = "device type";
 
 /// Two measured runs that differ in one setting. Ratios are of the time per token: of `after` over `before`.
 struct WhatIf {
@@ -18,6 +22,7 @@ struct WhatIf {
   double measured = 1, predicted = 1;
   double tie = 0.03; ///< runs that are measured nearer than this share are equal: nothing says which is faster
 
+  bool is_of_devices() const { return setting == kDeviceTypeSetting; }
   bool is_tie() const;
   /// Whether the prediction says rightly which run is faster. Equal predictions are wrong.
   bool is_sign_right() const;
@@ -32,6 +37,9 @@ struct WhatIfAccuracy {
   double median_error = 0; ///< of the ratio, absolute, over all pairs
 };
 WhatIfAccuracy accuracy_of_pairs(const std::vector<WhatIf>& pairs);
+
+/// Those of one machine, or those of two device types.
+std::vector<WhatIf> pairs_of_devices(const std::vector<WhatIf>& pairs, bool of_devices);
 
 /// Pairs by table and setting, in order of first appearance.
 std::vector<std::pair<std::string, std::vector<WhatIf>>> families_of_pairs(const std::vector<WhatIf>& pairs);

@@ -17,15 +17,18 @@ struct Measured {
   double seconds = 1;
   int batch = 8;
   std::string note = "";
+  std::string gpu = "a100-80gb-sxm";
+  int nodes = 1;
 };
 
 Validation validated(const std::vector<Measured>& runs) {
   std::string text = "case,source,model,layers,hidden,heads,seq_len,vocab,gpu,gpus_per_node,nodes,tensor_parallel,"
                      "pipeline_parallel,micro_batch,global_batch,precision,recompute,metric,unit,value,note\n";
   for (const Measured& run : runs) {
-    text += run.name + ",Some Megatron-LM paper,GPT small,2,512,8,128,1024,a100-80gb-sxm,8,1," +
-            std::to_string(run.tensor) + ",1," + std::to_string(run.micro_batch) + "," + std::to_string(run.batch) +
-            ",bf16," + run.recompute + ",iteration_seconds,s," + std::to_string(run.seconds) + "," + run.note + "\n";
+    text += run.name + ",Some Megatron-LM paper,GPT small,2,512,8,128,1024," + run.gpu + ",8," +
+            std::to_string(run.nodes) + "," + std::to_string(run.tensor) + ",1," + std::to_string(run.micro_batch) +
+            "," + std::to_string(run.batch) + ",bf16," + run.recompute + ",iteration_seconds,s," +
+            std::to_string(run.seconds) + "," + run.note + "\n";
   }
   const fs::path folder = fs::temp_directory_path() / ("stagecraft-what-ifs-" + std::to_string(::getpid()));
   fs::create_directories(folder);
@@ -76,6 +79,22 @@ TEST_CASE("two settings, and what a row does not say, make no pair", "[validate]
   CHECK(validated({{"a", 2, 1, "none", 1}, {"b", 4, 1, "full", 2}}).what_ifs.empty());
   CHECK(validated({{"a", 2, 1, "none", 1}, {"b", 2, 1, "", 2}}).what_ifs.empty());
   CHECK(validated({{"a", 2, 1, "none", 1}, {"b", 2, 1, "full", 2, 8, "no optimizer"}}).what_ifs.empty());
+}
+
+TEST_CASE("two device types are a pair by the device time of a token, each at its fastest", "[validate][what-ifs]") {
+  // Of the A100 8 devices take 1 s for 8 samples, so a device a second for each; 16 H100 take 0.25 s, half a second.
+  const std::string h100 = "h100-80gb-sxm";
+  const Validation validation =
+      validated({{"slow", 2, 1, "full", 3}, {"a100", 4, 1, "none", 1}, {"h100", 2, 1, "none", 0.25, 8, "", h100, 2}});
+  REQUIRE(validation.what_ifs.size() == 1); // the two of the A100 differ in two settings
+  const WhatIf& pair = validation.what_ifs.front();
+  CHECK(pair.setting == kDeviceTypeSetting);
+  CHECK((pair.from == "a100-80gb-sxm" && pair.to == h100));
+  CHECK((pair.before == "a100" && pair.after == "h100"));
+  CHECK(pair.measured == near(0.5));
+  CHECK(pair.predicted == near(2 * predicted(validation, "h100") / predicted(validation, "a100")));
+  // Other work is no pair: another precision of numbers would be one, and so is what has no optimizer.
+  CHECK(validated({{"a", 2, 1, "none", 1}, {"b", 2, 1, "none", 1, 8, "no optimizer", h100}}).what_ifs.empty());
 }
 
 TEST_CASE("what was measured several times is its median, and its noise makes ties", "[validate][what-ifs]") {

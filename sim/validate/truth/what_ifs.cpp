@@ -107,13 +107,15 @@ std::string model_words(const TruthRow& row) {
   return words;
 }
 
+// Which passes an iteration has; "": all, and a step.
+std::string passes_of(const TruthRow& row) {
+  return row.mentions("forward only") ? "forward" : row.mentions("no optimizer") ? "passes" : "";
+}
+
 // What two runs must have in common.
 std::string machine_and_model(const TruthRow& row) {
   return model_words(row) + "\n" + release_of(row) + "\n" + row.gpu + "\n" + row.inter_link + "\n" +
-         std::to_string(row.devices_per_node) + " " + std::to_string(truth_devices(row)) + "\n" +
-         (row.mentions("forward only")   ? "forward"
-          : row.mentions("no optimizer") ? "passes"
-                                         : "");
+         std::to_string(row.devices_per_node) + " " + std::to_string(truth_devices(row)) + "\n" + passes_of(row);
 }
 
 // A configuration with what was measured of it.
@@ -242,6 +244,36 @@ Groups grouped(const std::vector<ComparedRun>& runs, std::string (*key)(const Tr
 
 std::string device_and_model(const TruthRow& row) { return model_words(row) + "\n" + release_of(row) + "\n" + row.gpu; }
 
+// What runs on two device types must have in common: all that says what is done, nothing of how.
+std::string work_of(const TruthRow& row) {
+  return model_words(row) + "\n" + release_of(row) + "\n" + std::to_string(row.sizes.sequence) + "\n" +
+         plain_words(row.precision) + "\n" + passes_of(row);
+}
+
+// The pairs of device types that did the same work: of each type the configuration that took the least device time.
+std::vector<WhatIf> pairs_of_devices(const std::vector<ComparedRun>& runs, double least_tie) {
+  std::vector<WhatIf> pairs;
+  for (const auto& [key, members] : grouped(runs, work_of)) {
+    std::map<std::string, MeasuredPlan> fastest;
+    for (MeasuredPlan member : members) {
+      const double devices = truth_devices(*member.row);
+      member.measured *= devices;
+      member.predicted *= devices;
+      const auto [place, is_new] = fastest.try_emplace(member.row->gpu, member);
+      if (!is_new && member.measured_each() < place->second.measured_each()) {
+        place->second = member;
+      }
+    }
+    for (auto b = fastest.begin(); b != fastest.end(); ++b) {
+      for (auto a = fastest.begin(); a != b; ++a) {
+        pairs.push_back(
+            pair_of(a->second, b->second, {std::string(kDeviceTypeSetting), a->first, b->first}, least_tie));
+      }
+    }
+  }
+  return pairs;
+}
+
 } // namespace
 
 std::string configuration_of(const TruthRow& row) {
@@ -270,6 +302,8 @@ std::vector<WhatIf> what_ifs_of(const std::vector<ComparedRun>& runs, const std:
       }
     }
   }
+  std::vector<WhatIf> of_devices = pairs_of_devices(runs, kTie);
+  std::move(of_devices.begin(), of_devices.end(), std::back_inserter(pairs));
   std::stable_sort(pairs.begin(), pairs.end(), [](const WhatIf& a, const WhatIf& b) {
     return std::tie(a.group, a.setting) < std::tie(b.group, b.setting);
   });

@@ -23,7 +23,8 @@ std::string configuration_of(const TruthRow& row);
 
 /// All pairs that differ in one setting, of one model, table, release and machine. A batch may follow a setting: it has
 /// the same samples, tokens, or micro-batches of a replica. What was measured several times is its median. `noise`: of
-/// tables, by which measurements of one configuration differ.
+/// tables, by which measurements of one configuration differ. Also the pairs of device types that did the same work, in
+/// device time of a token.
 std::vector<WhatIf> what_ifs_of(const std::vector<ComparedRun>& runs, const std::map<std::string, double>& noise);
 
 /// Groups of at least five configurations of one model, table and device type, by device time per token.
