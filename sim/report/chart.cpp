@@ -209,8 +209,11 @@ std::string csv_title(const ChartAxis& axis, const char* otherwise) {
 
 // The name of a place on an axis that has names, or its number.
 std::string csv_place(const ChartAxis& axis, double at) {
-  const auto number = static_cast<std::size_t>(std::max(0.0, at));
-  return axis.names.empty() ? csv_cell(at) : number < axis.names.size() ? csv_cell(axis.names[number]) : "";
+  if (axis.names.empty()) {
+    return csv_cell(at);
+  }
+  const double place = std::max(0.0, at);
+  return place < static_cast<double>(axis.names.size()) ? csv_cell(axis.names[static_cast<std::size_t>(place)]) : "";
 }
 
 std::vector<CsvColumn> csv_columns(const Chart& chart) {

@@ -223,34 +223,41 @@ const Charts = (() => {
   }
 
   // On a phone a bar has its first figure alone beside it.
-  const short_label = (label, width) => (width < 500 ? label.split(",")[0] : label);
+  const short_label = (label, width) => (width < 500 ? label.split(", ")[0] : label);
 
   // Bars that all have their values beside them need no scale.
   const is_labelled = (chart) => chart.series.length > 0 && chart.series.every((one) => one.look === "bars" && one.marks.every((mark) => mark[7]));
 
-  // Where a bar of a waterfall begins is an empty bar below it; one that goes back begins where it ends.
+  // Where a bar ends, or its whisker.
+  const reach_of = (mark) => (Number.isFinite(mark[4]) ? Math.max(mark[0], mark[4]) : mark[0]);
+
+  // Where a bar of a waterfall begins is an empty bar below it; one that goes back begins where it ends. Texts stand
+  // behind the whiskers.
   function bars_of(chart, series, common, width) {
+    const label_of = (mark, position) => ({ show: Boolean(mark[7]), position, formatter: short_label(mark[7], width), color: color("--ink"), fontSize: 12, fontWeight: mark === series.marks[0] && chart.lines ? 600 : 400 });
+    const has_whisker = (mark) => reach_of(mark) > mark[0];
     const own = (mark) => (mark[8] >= 0 ? color(`--series-${1 + (mark[8] % colors)}`) : color("--series-1"));
     const bar = { ...common, type: "bar", stack: "bars", barMaxWidth: 22, barGap: "-100%", encode: { x: 0, y: 1 } };
     const first = { ...bar, name: undefined, silent: true, itemStyle: { color: "transparent" }, data: series.marks.map((mark) => [mark[6] > 0 ? Math.min(mark[0], mark[6]) : mark[6], mark[1]]) };
     const data = series.marks.map((mark) => ({
       value: [mark[6] > 0 ? Math.abs(mark[0] - mark[6]) : mark[0] - mark[6], mark[1]], mark, itemStyle: { color: chart.lines && mark !== series.marks[0] ? faded(own(mark)) : own(mark) },
-      label: { show: Boolean(mark[7]), position: mark[0] < mark[6] ? "left" : "right", formatter: short_label(mark[7], width), color: color("--ink"), fontSize: 12, fontWeight: mark === series.marks[0] && chart.lines ? 600 : 400 },
+      label: has_whisker(mark) ? { show: false } : label_of(mark, mark[0] < mark[6] ? "left" : "right"),
     }));
+    const ends = { ...common, name: undefined, type: "scatter", silent: true, symbolSize: 1, itemStyle: { color: "transparent" }, data: series.marks.filter(has_whisker).map((mark) => ({ value: [reach_of(mark), mark[1]], label: label_of(mark, "right") })) };
     const line = (chart.lines ?? []).length ? {
       silent: true, symbol: "none", animation: false,
       lineStyle: { color: color("--ink"), type: "dashed", width: 1.5 },
       label: { color: color("--ink"), position: "start", fontSize: 12 },
       data: chart.lines.map(([x, text]) => ({ xAxis: x, label: { formatter: text } })),
     } : undefined;
-    return [first, { ...bar, data, markLine: line }];
+    return [first, { ...bar, data, markLine: line }, ...(ends.data.length ? [ends] : [])];
   }
 
   // The room that the texts at the ends of bars need, beyond the longest bar.
   function room_for_labels(chart, width) {
     const marks = chart.series.filter((one) => one.look === "bars").flatMap((one) => one.marks);
-    const most = Math.max(...marks.map((mark) => Math.abs(mark[0])), 1e-300);
-    return Math.max(0, ...marks.map((mark) => (mark[7] ? width_of(short_label(mark[7], width), 13) + 12 : 0) * (Math.abs(mark[0]) / most > 0.6 ? 1 : 0.3)));
+    const most = Math.max(...marks.map((mark) => Math.abs(reach_of(mark))), 1e-300);
+    return Math.max(0, ...marks.map((mark) => (mark[7] ? width_of(short_label(mark[7], width), 13) + 12 : 0) * (Math.abs(reach_of(mark)) / most > 0.6 ? 1 : 0.3)));
   }
 
   // Digits in cells: as many and as large as all of them hold, or none. Known once ECharts has placed the axes.
