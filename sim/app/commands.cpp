@@ -37,6 +37,8 @@ std::span<const CommandRow> commands() {
                  "points results.sqlite -o points.csv", COMMAND(command_points)},
       CommandRow{kStudies, "merge", "put the results of several sweeps or shards into one file",
                  "merge a.sqlite b.sqlite -o both.sqlite", COMMAND(command_merge)},
+      CommandRow{kStudies, "buy", "say which machines to take: days, dollars and how sure, for each of some offers",
+                 "buy llama3-8b --offer '2, 4 x dgx-h100' --offer '2 x dgx-b200' --tokens 300B", COMMAND(command_buy)},
       CommandRow{kStudies, "judge", "compare planners over models x platforms: wins, regret, bias",
                  "judge reports/wang-2020/study.yaml", COMMAND(command_judge)},
       CommandRow{kStudies, "adapt", "train over time in a world that changes, adapting or not",

@@ -57,4 +57,10 @@ std::string with_commas(double number) {
   return text;
 }
 
+std::string three_digits(double number) {
+  constexpr double kHundred = 100;
+  constexpr int kDigits = 3;
+  return number < kHundred ? to_digits(number, kDigits) : with_commas(number);
+}
+
 } // namespace stagecraft

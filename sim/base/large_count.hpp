@@ -21,5 +21,7 @@ std::string in_words(double count);
 
 /// A number in digits, thousands apart: "27,963", "5.2" below 100.
 std::string with_commas(double number);
+/// At least three digits, thousands apart: "27,963", "19.6", "0.132".
+std::string three_digits(double number);
 
 } // namespace stagecraft

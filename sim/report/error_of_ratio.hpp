@@ -8,7 +8,8 @@
 
 namespace stagecraft {
 
-/// The median, of pairs of measured runs that differ in one setting: docs/validation/what-ifs.md.
+/// The median, of pairs of measured runs that differ in one setting, and no more of two device types that did the same
+/// work: docs/validation/what-ifs.md.
 inline constexpr double kErrorOfRatio = 0.06;
 
 /// The same as a clause, to stand behind a colon.

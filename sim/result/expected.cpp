@@ -16,6 +16,12 @@ std::string basis_of(const RunExpected& expected) {
   return basis_of(expected.family, expected.models, expected.median);
 }
 
+std::string basis_of_range(const MeasuredRun& run) {
+  return run.expected     ? basis_of(*run.expected)
+         : run.confidence ? std::to_string(run.confidence->iteration.samples) + " draws of errors of costs"
+                          : "";
+}
+
 std::string in_words(const RunExpected& expected) {
   return "Measured, it would take between " + to_text(expected.low) + " and " + to_text(expected.high) +
          " nine times out of ten, as predictions of others were off: " + basis_of(expected) + ".";

@@ -15,6 +15,10 @@ constexpr double least_sure_lead(double median_error) { return median_error / 2;
 /// "times of dense models on one node, 18 models, median error 7 %".
 std::string basis_of(const RunExpected& expected);
 
+/// What says how far off the run's time may be: runs that were measured, or else draws of what costs may be off by; ""
+/// where neither is known.
+std::string basis_of_range(const MeasuredRun& run);
+
 /// "Measured, it would take between 0.9 s and 1.4 s nine times out of ten, as predictions of others were off: …".
 std::string in_words(const RunExpected& expected);
 

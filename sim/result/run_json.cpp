@@ -180,18 +180,15 @@ Json cost_basis_of(const Run& run) {
 // Null where neither is known.
 Json interval_of(const Run& run) {
   constexpr double kLevel = 0.9;
+  const auto range = [&](Seconds low, Seconds high) -> Json {
+    return {
+        {"level", kLevel}, {"low_seconds", low.value}, {"high_seconds", high.value}, {"basis", basis_of_range(run)}};
+  };
   if (run.expected) {
-    const RunExpected& expected = *run.expected;
-    return {{"level", kLevel},
-            {"low_seconds", expected.low.value},
-            {"high_seconds", expected.high.value},
-            {"basis", basis_of(expected)}};
+    return range(run.expected->low, run.expected->high);
   }
   if (run.confidence) {
-    return {{"level", kLevel},
-            {"low_seconds", run.confidence->iteration.low.value},
-            {"high_seconds", run.confidence->iteration.high.value},
-            {"basis", std::to_string(run.confidence->iteration.samples) + " draws of errors of costs"}};
+    return range(run.confidence->iteration.low, run.confidence->iteration.high);
   }
   return {};
 }

@@ -41,6 +41,11 @@ std::optional<WholeTraining> whole_training(const Run& run) {
   return whole;
 }
 
+std::string training_time_in_words(Seconds time) {
+  const bool days = in_days(time);
+  return number_of(time, days) + (days ? " days" : " hours");
+}
+
 std::string in_words(const WholeTraining& training) {
   const bool days = in_days(training.time), paid = training.cost.value > 0;
   const std::string unit = days ? " days" : " hours", mark = training.assumed ? kAssumedMark : "";

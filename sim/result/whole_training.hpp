@@ -23,6 +23,9 @@ struct WholeTraining {
 /// Of a feasible run; nothing where no tokens are asked for, or the model has none.
 std::optional<WholeTraining> whole_training(const Run& run);
 
+/// A long time in its own unit: "14.6 days", "3.2 hours".
+std::string training_time_in_words(Seconds time);
+
 /// "300 billion tokens take 14.6 days and cost 27,963 USD (8.0 to 26.0 days, 15,300 to 49,800 USD)".
 std::string in_words(const WholeTraining& training);
 

@@ -266,6 +266,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
     study.error_families = shipped_error_families(folders, !study.training.framework.empty());
   }
   map.find("sweep"); // load_sweep() reads it
+  map.find("buy");   // load_buy_question() does
   map.finish();
   check_operator_types(map, study.training, *study.model);
   return study;

@@ -31,6 +31,7 @@ void read_framework_config(std::string_view bytes);
 void read_study(std::string_view bytes);
 void read_sweep(std::string_view bytes);
 void read_judge_study(std::string_view bytes);
+void read_buy_question(std::string_view bytes);
 
 // read_measured.cpp
 void read_kernel_tables(std::string_view bytes);

@@ -1,7 +1,8 @@
-// Studies, sweeps and judge studies. Lines "#set KEY=VALUE" of the text are settings, as --set gives them.
+// Studies, sweeps, purchases and judge studies. Lines "#set KEY=VALUE" of the text are settings, as --set gives them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/analysis/buy.hpp"
 #include "sim/analysis/judge.hpp"
 #include "sim/study/compare/compare.hpp"
 #include "sim/study/compare/prepare.hpp"
@@ -75,6 +76,12 @@ void read_sweep(std::string_view bytes) {
 void read_judge_study(std::string_view bytes) {
   InputFiles files;
   load_judge_study(yaml::parse(bytes, "study"), folders(files), settings_in(bytes));
+}
+
+void read_buy_question(std::string_view bytes) {
+  std::vector<Setting> settings = settings_in(bytes);
+  const BuyQuestion question = load_buy_question(yaml::parse(bytes, "study"), settings);
+  require(!question.offers.empty(), "a question has an offer");
 }
 
 } // namespace stagecraft::fuzz

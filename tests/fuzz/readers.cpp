@@ -50,6 +50,7 @@ constexpr std::array kReaders = {
            "framework-config"},
     Reader{"study", "studies with settings", read_study, {"reports/*/*.yaml", "tests/bad_input/study/*.yaml"}, "study"},
     Reader{"sweep", "sweeps with settings", read_sweep, {"reports/*/study.yaml"}, "study"},
+    Reader{"buy", "key 'buy' of a study with settings", read_buy_question, {"reports/*/study.yaml"}, "study"},
     Reader{"judge", "judge studies with settings", read_judge_study, {"reports/*/study.yaml"}, "study"},
     Reader{"kernel-table", "tables of measured kernels, of every kind", read_kernel_tables, {}, "measured"},
     Reader{"shape-list", "lists of kernels to measure", read_shape_list, {}, "measured"},

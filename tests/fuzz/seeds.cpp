@@ -99,6 +99,9 @@ std::vector<std::string> document_seeds() {
         "median_ape": 0.1}]})",
       R"({"name": "j", "planners": [{"planner": "a", "plans": 1}], "plans": [{"planner": "a", "model": "m",
         "platform": "p", "feasible": true, "iteration_seconds": 2, "regret": 0.5}]})",
+      R"({"model": "m", "platform": "p", "answer": "a", "verdict": ["a", "b", "c"], "choices": [{"offer": "o",
+        "devices": 8, "days": 3, "usd": 5, "kwh": 7, "goodput": 0.9, "interval": {"low_days": 2, "high_days": 4,
+        "low_usd": 3, "high_usd": 6}}], "runs": [{"strategy": "s", "schedule": "t", "iteration_seconds": 1}]})",
       R"({"model": "m", "platform": "p", "phases": [], "policies": [{"policy": "never", "iterations": 4,
         "total_seconds": 8, "rounds": [{"first_iteration": 0, "iterations": 4, "iteration_seconds": 2}]}]})",
   };

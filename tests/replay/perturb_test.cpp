@@ -66,6 +66,7 @@ TEST_CASE("without failures, checkpoints alone cost time", "[replay][perturb]") 
   Random random(1);
   const Failures never{Seconds{1e300}, 10, Seconds{5}, Seconds{60}, 100};
   CHECK(with_failures(Seconds{2}, 8, never, random).value == near(2 + 0.5));
+  CHECK(mean_with_failures(Seconds{2}, 8, never).value == near(2 + 0.5));
 }
 
 TEST_CASE("failures cost the mean that renewal theory says", "[replay][perturb]") {
@@ -82,6 +83,7 @@ TEST_CASE("failures cost the mean that renewal theory says", "[replay][perturb]"
     sum += with_failures(Seconds{2}, 8, failures, random).value;
   }
   CHECK(sum / kDraws == Approx(expected).epsilon(0.01));
+  CHECK(mean_with_failures(Seconds{2}, 8, failures).value == near(expected));
 }
 
 TEST_CASE("failures that leave no time for a checkpoint never end", "[replay][perturb]") {

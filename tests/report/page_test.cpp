@@ -982,6 +982,10 @@ TEST_CASE("every kind of document has findings and something to look at", "[repo
   Validation validation{.source = "s"};
   validation.rows = {{.case_name = "c", .metric = "iteration_seconds", .measured = 1, .predicted = 2}};
   const std::map<std::string_view, std::string> examples = {
+      {"buy",
+       R"({"model": "m", "answer": "Take o.", "verdict": ["Take o.", "Surely.", "The plan."], "runs": [], "choices": [
+          {"offer": "o", "devices": 8, "days": 3, "usd": 5, "interval": {"low_days": 2, "high_days": 4}},
+          {"offer": "large", "devices": 8, "days": null, "why_not": "does not fit"}]})"},
       {"compare", to_json(small_comparison(), false)},
       {"replay", to_json(run_of("optimal", "zb-h1", 8, 1, 9), {"m", "p", {"s.yaml"}}, false, {{"timeline", trace}})},
       {"explain",

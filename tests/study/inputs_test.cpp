@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "sim/analysis/buy.hpp"
 #include "sim/analysis/judge.hpp"
 #include "tests/study/studies.hpp"
 
@@ -170,6 +171,13 @@ TEST_CASE("every shipped study and the test's own load", "[study]") {
       const yaml::Node document = yaml::load(file);
       if (document.find("judge") != nullptr) {
         CHECK_NOTHROW(load_judge_study(document, {file.parent_path(), kRoot}, {}));
+      } else if (document.find("buy") != nullptr) {
+        std::vector<Setting> settings;
+        const BuyQuestion question = load_buy_question(document, settings);
+        for (const Offer& offer : question.offers) {
+          INFO(offer.name);
+          CHECK_NOTHROW(load_study(question.rest, {file.parent_path(), kRoot}, offer.settings));
+        }
       } else {
         CHECK_NOTHROW(load_study(document, {file.parent_path(), kRoot}, {}));
       }

@@ -107,7 +107,8 @@ bool is_study(const FileHead& file) {
 }
 
 std::vector<FileKind> study_kinds() {
-  const std::vector<std::string_view> commands = {"compare", "explain", "replay", "show", "sweep", "judge", "adapt"};
+  const std::vector<std::string_view> commands = {"compare", "explain", "replay", "show",
+                                                  "sweep",   "judge",   "adapt",  "buy"};
   return {
       {"judge",
        "is a study that judges planners",
@@ -120,6 +121,12 @@ std::vector<FileKind> study_kinds() {
        commands,
        {{{"adapt", "FILE"}, "train in a world that changes, adapting or not"},
         {{"compare", "FILE"}, "rank its splits and schedules as the world is at first"}}},
+      {"buy",
+       "is a study of a purchase",
+       [](const FileHead& file) { return is_study(file) && file.has("buy"); },
+       commands,
+       {{{"buy", "FILE"}, "which of its offers to take: days, dollars, how sure"},
+        {{"buy", "FILE", "-o", "STEM.html"}, "the same as a page"}}},
       {"sweep",
        "is a study with axes",
        [](const FileHead& file) { return is_study(file) && file.has("sweep"); },

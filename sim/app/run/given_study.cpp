@@ -367,14 +367,31 @@ std::optional<Seconds> quick_time(const yaml::Node& document, const Folders& fol
   return least;
 }
 
-// What the study of a model assumes. Files that the model and the platform are read from are kept in `folders`.
+// What a document says of training and comparison, as settings would; model and platform aside.
+std::vector<Setting> given_in(const yaml::Node& document) {
+  std::vector<Setting> given;
+  for (const char* key : {"training", "compare"}) {
+    const yaml::Node* node = document.find(key);
+    for (const yaml::Node::Entry& entry : node != nullptr ? node->entries : std::vector<yaml::Node::Entry>{}) {
+      const bool plain = entry.value.kind == yaml::Node::Kind::scalar;
+      given.push_back({std::string(key) + "." + entry.key, plain ? entry.value.text : yaml::flow_text(entry.value)});
+    }
+  }
+  return given;
+}
+
+// What a document leaves open. Files that the model and the platform are read from are kept in `folders`.
 Assumptions assumptions_of(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings) {
   std::vector<Setting> of_inputs; // the rest may not fit together before the assumptions are made
   std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_inputs), [](const Setting& setting) {
     return setting.key.starts_with("model") || setting.key.starts_with("platform");
   });
-  const Study study = load_study(document, folders, of_inputs);
-  return assumptions_for(*study.model, study.platform, settings, [&](std::vector<Setting> tried) {
+  yaml::Node inputs = document;
+  yaml::erase(inputs, {"training", "compare"});
+  const Study study = load_study(inputs, folders, of_inputs);
+  std::vector<Setting> given = given_in(document);
+  given.insert(given.end(), settings.begin(), settings.end());
+  return assumptions_for(*study.model, study.platform, given, [&](std::vector<Setting> tried) {
     tried.insert(tried.end(), settings.begin(), settings.end());
     tried.insert(tried.end(), {{"compare.strategies", "mesh"}, {"compare.schedules", "1f1b"}, {"engine", "analytic"}});
     return quick_time(document, folders, tried);
@@ -419,6 +436,18 @@ std::string sequence_note(const ModelOptions& options) {
              ? "a sequence of " + std::to_string(asked) + " tokens is longer than the " + std::to_string(longest) +
                    " that '" + options.model + "' says its model is made for"
              : "";
+}
+
+GivenStudy completed_study(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings) {
+  InputFiles files;
+  Folders folders = folders_of(file);
+  folders.files = &files;
+  Assumptions assumed = assumptions_of(document, folders, settings);
+  std::vector<Setting> all = assumed.settings;
+  all.insert(all.end(), settings.begin(), settings.end());
+  GivenStudy given = study_of_document(document, file, all, Purpose::comparison);
+  given.assumed = std::move(assumed);
+  return given;
 }
 
 GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings, const std::string& save) {

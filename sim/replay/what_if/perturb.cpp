@@ -72,4 +72,11 @@ Seconds with_failures(Seconds iteration, int devices, const Failures& failures, 
   return Seconds{total / failures.iterations};
 }
 
+Seconds mean_with_failures(Seconds iteration, int devices, const Failures& failures) {
+  // (e^(n s / MTBF) - 1) (MTBF / n + restart) for k iterations that with their checkpoint take s
+  const Seconds between = failures.mean_time_between / devices;
+  const Seconds segment = iteration * failures.checkpoint_every + failures.checkpoint;
+  return std::expm1(segment / between) / failures.checkpoint_every * (between + failures.restart);
+}
+
 } // namespace stagecraft

@@ -37,4 +37,7 @@ TaskGraph perturb(const TaskGraph& graph, const Platform& disturbed, const Pertu
 /// if failures are so frequent that no checkpoint is reached.
 Seconds with_failures(Seconds iteration, int devices, const Failures& failures, Random& random);
 
+/// What such draws take in the mean, over as many iterations as may be: docs/model.md, "Perturbed runs".
+Seconds mean_with_failures(Seconds iteration, int devices, const Failures& failures);
+
 } // namespace stagecraft

@@ -28,6 +28,7 @@ struct DocumentRow {
 };
 
 constexpr std::array kDocuments = {
+    DocumentRow{"buy", {"choices", "verdict"}, purchase_page},
     DocumentRow{"compare", {"runs", "verdict"}, comparison_page},
     DocumentRow{"replay", {"strategy", "iteration_seconds"}, run_page},
     DocumentRow{"explain", {"explanation", "strategy"}, explanation_page},

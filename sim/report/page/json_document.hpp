@@ -71,6 +71,7 @@ DocumentPage prediction_page(const JsonDocument& document);
 DocumentPage fits_page(const JsonDocument& document);
 DocumentPage judgement_page(const JsonDocument& document);
 DocumentPage adapt_page(const JsonDocument& document);
+DocumentPage purchase_page(const JsonDocument& document);
 DocumentPage trace_page(const JsonDocument& document);
 
 } // namespace stagecraft

@@ -8,8 +8,8 @@
 
 #include "sim/base/large_count.hpp"
 #include "sim/base/units.hpp"
+#include "sim/report/error_of_ratio.hpp"
 #include "sim/report/page/documents.hpp"
-#include "sim/report/page/error_of_ratio.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_answer.hpp"
 #include "sim/report/page/run_values.hpp"

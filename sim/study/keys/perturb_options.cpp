@@ -25,19 +25,21 @@ std::vector<double> read_parts(yaml::Map& map, const char* key, const Rows& rows
   return values;
 }
 
-Failures read_failures(const yaml::Node& node) {
+} // namespace
+
+Failures read_failures(const yaml::Node& node, bool are_drawn) {
   yaml::Map map(node, "failures");
   Failures failures;
   failures.mean_time_between = map.quantity<Seconds>("mean_time_between", physical::kInterval);
   failures.checkpoint_every = map.integer("checkpoint_every", 1, kMostIterations, failures.checkpoint_every);
   failures.checkpoint = map.quantity<Seconds>("checkpoint", physical::kDuration, Seconds{0});
   failures.restart = map.quantity<Seconds>("restart", physical::kDuration, Seconds{0});
-  failures.iterations = map.integer("iterations", 1, kMostIterations, failures.iterations);
+  if (are_drawn) {
+    failures.iterations = map.integer("iterations", 1, kMostIterations, failures.iterations);
+  }
   map.finish();
   return failures;
 }
-
-} // namespace
 
 PerturbOptions load_perturb(const yaml::Node& node, const Platform& platform) {
   yaml::Map map(node, "perturb");
@@ -48,7 +50,7 @@ PerturbOptions load_perturb(const yaml::Node& node, const Platform& platform) {
   options.world.speed = read_parts(map, "stragglers", platform.devices, kPart);
   options.world.bandwidth = read_parts(map, "links", platform.links, yaml::kFraction);
   if (const yaml::Node* failures = map.find("failures")) {
-    options.failures = read_failures(*failures);
+    options.failures = read_failures(*failures, true);
   }
   map.finish();
   return options;

@@ -15,6 +15,9 @@ struct PerturbOptions {
   std::optional<Failures> failures;
 };
 
+/// Reads how devices fail, from `perturb` or from `buy`, where nothing is drawn. Throws InputError.
+Failures read_failures(const yaml::Node& node, bool are_drawn);
+
 /// Reads the mapping of key `perturb`: docs/formats/study.md. Throws InputError.
 PerturbOptions load_perturb(const yaml::Node& node, const Platform& platform);
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sim/base/units.hpp"
-#include "sim/report/page/error_of_ratio.hpp"
+#include "sim/report/error_of_ratio.hpp"
 #include "sim/report/page/finding.hpp"
 #include "sim/report/page/run_values.hpp"
 #include "sim/report/page/sweep/sweep_scale.hpp"
