@@ -145,19 +145,20 @@ std::vector<Sensitivity> sensitivities_of_winner(StudyCosts& costs, const Compar
     return {};
   }
   // Devices: each part takes a replay of all. Beyond that, and in long runs, no single part is looked at, of which
-  // folding knows none; parts of many have all that is alike.
+  // folding knows none; parts of many have all that is alike. Unfolded, a run is no shorter.
   constexpr std::size_t kMostWhole = 1024;
   const Prepared& winner = result.prepared[result.of_run.front()];
   const bool is_folded = !best.classes.empty();
-  std::optional<WholeRun> whole;
-  if (!is_folded || best.devices.size() <= kMostWhole) {
-    whole = whole_run(costs, winner);
+  const int iterations = winner.timeline.iterations;
+  std::optional<TaskGraph> whole;
+  if (!is_folded || (best.devices.size() <= kMostWhole && !is_long(*winner.graph, iterations))) {
+    whole = whole_graph(costs, winner);
   }
-  const bool folded = !whole || (is_folded && is_long(*whole));
+  const bool folded = !whole || (is_folded && is_long(*whole, iterations));
   const auto replayed = [&](const Rig& one) {
     return period_of(study, one.graph, one.platform, iterations_of(study, one.graph));
   };
-  const Rig rig{folded ? *winner.graph : std::move(whole->graph), study.platform};
+  const Rig rig{folded ? *winner.graph : std::move(*whole), study.platform};
   const std::vector<Part> parts = parts_of(rig.graph, rig.platform, folded ? 0 : kSingle);
   return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
 }

@@ -132,30 +132,39 @@ TaskGraph replayed_graph(const Study& study, const Prepared& prepared) {
   return prepared.drift >= 0 ? drifted(*prepared.graph, study.seed, prepared.drift) : *prepared.graph;
 }
 
-WholeRun whole_run(StudyCosts& costs, const Prepared& prepared) {
-  const Study& study = costs.study();
+TaskGraph whole_graph(StudyCosts& costs, const Prepared& prepared) {
   if (prepared.graph->folded.devices.empty()) {
-    return {replayed_graph(study, prepared), prepared.timeline};
+    return replayed_graph(costs.study(), prepared);
   }
   const Problem& problem = costs.problem(prepared.run.micro_batches, prepared.recompute);
   auto made =
       graph_of(costs, problem, {prepared.plan, cost_plan(problem, prepared.plan), prepared.schedule, prepared.rank_of});
-  WholeRun whole{std::move(std::get<TaskGraph>(made)), {}}; // what was folded could be made
+  return std::move(std::get<TaskGraph>(made)); // what was folded could be made
+}
+
+WholeRun whole_run(StudyCosts& costs, const Prepared& prepared) {
+  const Study& study = costs.study();
+  WholeRun whole{whole_graph(costs, prepared), prepared.timeline};
+  if (prepared.graph->folded.devices.empty()) {
+    return whole;
+  }
   const ReplayRequest request{whole.graph, study.platform, prepared.timeline.iterations};
   whole.timeline = std::move(study.engine->replay({&request, 1}).front());
   whole.timeline.window = prepared.timeline.window;
   return whole;
 }
 
-bool is_long(const WholeRun& whole) {
-  constexpr std::size_t kMostExecuted = 200'000;
-  return whole.timeline.start.size() > kMostExecuted;
+bool is_long(const TaskGraph& graph, int iterations) {
+  constexpr std::int64_t kMostExecuted = 200'000;
+  return static_cast<std::int64_t>(graph.tasks()) * iterations > kMostExecuted;
 }
 
 const TaskGraph* folded_of(const Prepared& prepared, const WholeRun& whole) {
   constexpr std::size_t kMostDevices = 64;
   const bool folded = prepared.graph && !prepared.graph->folded.devices.empty();
-  return folded && (prepared.run.devices.size() > kMostDevices || is_long(whole)) ? &*prepared.graph : nullptr;
+  return folded && (prepared.run.devices.size() > kMostDevices || is_long(whole.graph, whole.timeline.iterations))
+             ? &*prepared.graph
+             : nullptr;
 }
 
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario, bool of_many) {

@@ -23,8 +23,10 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
 /// The graph whose replay the run's timeline is: the prepared one, or a draw of it whose replicas have drifted apart.
 TaskGraph replayed_graph(const Study& study, const Prepared& prepared);
 
-/// A run with every device of its plan, whether or not it was folded, and its timeline: for whoever looks at devices
-/// one by one.
+/// The same with every device of its plan, whether or not it was folded.
+TaskGraph whole_graph(StudyCosts& costs, const Prepared& prepared);
+
+/// That graph and its timeline, for whoever looks at devices one by one.
 struct WholeRun {
   TaskGraph graph;
   Timeline timeline;
@@ -34,8 +36,8 @@ WholeRun whole_run(StudyCosts& costs, const Prepared& prepared);
 /// One scenario from end to end: prepared and replayed; where it is one `of_many`, as those are (Replayer::for_many).
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario, bool of_many = false);
 
-/// Whether a run executes more tasks than are replayed once for each of many questions.
-bool is_long(const WholeRun& whole);
+/// Whether so many iterations of a graph are more tasks than are replayed once for each of many questions.
+bool is_long(const TaskGraph& graph, int iterations);
 
 /// The folded graph of a run that is long, or on more devices than results list one by one, to be replayed where each
 /// device's own figures are no matter; null: it is not folded, or neither.
