@@ -12,65 +12,60 @@ namespace {
 
 constexpr double kJoulesOfKilowattHour = 3.6e6;
 
+void add_clause(std::string& text, const std::string& clause) {
+  text += (text.empty() || clause.empty() ? "" : "; ") + clause;
+}
+
 // What the training takes with what failures undo, in place of what it would take without.
 void count_failures(const Failures& failures, Choice& choice) {
   const Seconds iteration = choice.run.metrics.iteration;
   const int devices = static_cast<int>(choice.run.devices.size());
   choice.goodput = iteration / mean_with_failures(iteration, devices, failures);
   choice.whole.time = choice.whole.time / *choice.goodput;
-  choice.whole.cost = choice.whole.cost / *choice.goodput; // machines are paid by the hour
   choice.kilowatt_hours /= *choice.goodput;
 }
 
-// Which limit the choice breaks by its own figures, or may break by the upper end of its range.
-struct BrokenLimit {
-  std::string breaks, may_break;
-};
-
+// Says where the choice breaks a limit by its own figure, or may break it by the upper end of its range.
 template <class Q>
-BrokenLimit broken(const std::optional<PurchaseLimit<Q>>& limit, Q figure, double high, const std::string& words,
-                   const std::string& may) {
+void apply_limit(const std::optional<PurchaseLimit<Q>>& limit, Q figure, const std::string& does,
+                 const std::string& may, Choice& choice) {
   if (!limit) {
-    return {};
+    return;
   }
+  const double high = choice.whole.range ? choice.whole.range->second : 1;
   if (!(figure <= limit->most)) {
-    return {words + ", more than " + limit->text, ""};
+    add_clause(choice.why_not, does + ", more than " + limit->text);
+  } else if (!(figure * high <= limit->most)) {
+    add_clause(choice.remark, may + " more than " + limit->text);
   }
-  return {"", figure * high <= limit->most ? "" : may + " more than " + limit->text};
 }
 
-void apply_limits(const BuyQuestion& question, Choice& choice) {
+void apply_limits(const PurchaseTerms& terms, Choice& choice) {
   const WholeTraining& whole = choice.whole;
-  const double high = whole.range ? whole.range->second : 1;
-  for (const BrokenLimit& one :
-       {broken(question.time, whole.time, high,
-               "takes " + training_time_in_words(whole.time), "may take"),
-        broken(question.budget, whole.cost, high, "costs " + with_commas(whole.cost.value) + " USD", "may cost")}) {
-    choice.why_not += (one.breaks.empty() || choice.why_not.empty() ? "" : "; ") + one.breaks;
-    choice.remark += (one.may_break.empty() || choice.remark.empty() ? "" : "; ") + one.may_break;
+  apply_limit(terms.time, whole.time, "takes " + training_time_in_words(whole.time), "may take", choice);
+  if (choice.price.is_known) {
+    apply_limit(terms.budget, whole.cost, "costs " + with_commas(whole.cost.value) + " USD", "may cost", choice);
+  } else if (terms.budget) {
+    add_clause(choice.why_not, "costs what nobody says");
   }
-}
-
-void add_remark(Choice& choice, const std::string& remark) {
-  choice.remark += (choice.remark.empty() ? "" : "; ") + remark;
 }
 
 // What the figures of a run that fits do not show.
-void add_remarks(const BuyQuestion& question, const Study& study, Choice& choice) {
-  if (study.training.framework.empty()) {
-    add_remark(choice, "an ideal machine, since no framework is named, so it is too fast");
+void add_remarks(Choice& choice) {
+  const Run& run = choice.run;
+  if (!choice.price.is_known) {
+    add_clause(choice.remark, "nobody says what it costs");
   }
-  if (!(choice.whole.cost.value > 0)) {
-    add_remark(choice, "nobody says what it costs");
-    if (question.budget) {
-      choice.why_not += std::string(choice.why_not.empty() ? "" : "; ") + "nobody says what it costs";
-    }
+  if (run.expected_memory && run.expected_memory->high > run.expected_memory->have) {
+    add_clause(choice.remark, "may not fit: measured, it may need " + to_text(run.expected_memory->high) + " of " +
+                                  to_text(run.expected_memory->have));
   }
-  if (const auto& memory = choice.run.expected_memory; memory && memory->high > memory->have) {
-    add_remark(choice, "may not fit: needs " + to_text(memory->peak) + " of " + to_text(memory->have));
+  if (const std::size_t unused = run.unused_devices.size(); unused > 0) {
+    add_clause(choice.remark, std::to_string(unused) + " of " + std::to_string(choice.devices) + " devices " +
+                                  (unused == 1 ? "has" : "have") + " no work");
   }
-  if (const std::size_t unused = choice.run.unused_devices.size(); unused > 0) {
-    add_remark(choice, std::to_string(unused) + " of its devices have no work and are not paid for");
+  for (const std::string& remark : remarks_of(run)) {
+    add_clause(choice.remark, remark);
   }
 }
 
@@ -78,28 +73,33 @@ Choice named(const Offer& offer, const Study& study) {
   Choice choice{.offer = offer.name,
                 .platform = study.platform.name,
                 .devices = static_cast<int>(study.platform.devices.size()),
-                .global_batch = study.training.global_batch};
+                .global_batch = study.training.global_batch,
+                .framework = study.training.framework,
+                .price = price_of(study.platform)};
   for (const DeviceType& type : study.platform.types) {
     choice.device_types.push_back(type.name);
   }
   return choice;
 }
 
-Choice choice_of_run(const BuyQuestion& question, const Offer& offer, const Study& study, const Run& run) {
+Choice choice_of_run(const PurchaseTerms& terms, const Offer& offer, const Study& study, const Run& run) {
   Choice choice = named(offer, study);
   choice.run = run;
   choice.whole = whole_training(run).value_or(WholeTraining{});
   choice.kilowatt_hours =
       choice.whole.time.value * run.samples_per_second * run.energy_per_sample.value / kJoulesOfKilowattHour;
-  if (question.failures) {
-    count_failures(*question.failures, choice);
+  if (terms.failures) {
+    count_failures(*terms.failures, choice);
   }
   if (!std::isfinite(choice.whole.time.value)) {
-    choice.why_not = "its devices fail more often than they reach a checkpoint";
+    choice.why_not = "never ends, since its devices fail more often than they reach a checkpoint";
     return choice;
   }
-  apply_limits(question, choice);
-  add_remarks(question, study, choice);
+  choice.whole.cost = choice.price.rate * choice.whole.time;
+  choice.whole.assumed = std::any_of(choice.price.prices.begin(), choice.price.prices.end(),
+                                     [](const NamedPrice& one) { return one.price.assumed; });
+  apply_limits(terms, choice);
+  add_remarks(choice);
   return choice;
 }
 
@@ -110,25 +110,42 @@ Choice choice_that_does_not_fit(const Offer& offer, const Study& study, const st
     choice.why_not = "there is nothing to run";
     return choice;
   }
-  const auto mendable =
-      std::find_if(runs.begin(), runs.end(), [](const Run& run) { return !run.would_fit.empty(); });
+  const auto mendable = std::find_if(runs.begin(), runs.end(), [](const Run& run) { return !run.would_fit.empty(); });
   choice.run = mendable == runs.end() ? runs.front() : *mendable;
-  choice.why_not =
-      choice.run.why_not + (choice.run.would_fit.empty() ? "" : "; would fit with " + choice.run.would_fit);
+  choice.why_not = choice.run.why_not;
+  add_clause(choice.why_not, choice.run.would_fit.empty() ? "" : "would fit with " + choice.run.would_fit);
   return choice;
 }
 
 } // namespace
 
-Choice choice_of(const BuyQuestion& question, const Offer& offer, const Study& study, const Comparison& comparison) {
+std::vector<Setting> settings_for(const Offer& offer, const Platform& platform, const std::vector<Setting>& settings) {
+  std::vector<Setting> all;
+  if (offer.platform) {
+    all.push_back({"platform", "", *offer.platform}); // in front of what changes it
+  }
+  constexpr std::string_view kPrice = "price.";
+  std::copy_if(settings.begin(), settings.end(), std::back_inserter(all), [&](const Setting& setting) {
+    return !setting.key.starts_with(kPrice) ||
+           std::any_of(platform.types.begin(), platform.types.end(),
+                       [&](const DeviceType& type) { return type.name == setting.key.substr(kPrice.size()); });
+  });
+  if (offer.price) {
+    std::erase_if(all,
+                  [&](const Setting& setting) { return setting.key == "price" || setting.key.starts_with(kPrice); });
+    all.push_back({"price", "", *offer.price});
+  }
+  return all;
+}
+
+Choice choice_of(const PurchaseTerms& terms, const Offer& offer, const Study& study, const Comparison& comparison) {
   std::optional<Choice> best;
   const auto is_better = [&](const Choice& one, const Choice& other) {
-    return one.why_not.empty() != other.why_not.empty() ? one.why_not.empty()
-                                                        : question.goal->of(one) < question.goal->of(other);
+    return one.qualifies() != other.qualifies() ? one.qualifies() : terms.goal->of(one) < terms.goal->of(other);
   };
   for (const Run& run : comparison.runs) {
     if (run.feasible && comparison.competes(run)) {
-      Choice choice = choice_of_run(question, offer, study, run);
+      Choice choice = choice_of_run(terms, offer, study, run);
       if (!best || is_better(choice, *best)) {
         best = std::move(choice);
       }

@@ -8,43 +8,39 @@
 #include <vector>
 
 #include "sim/analysis/purchase.hpp"
-#include "sim/replay/what_if/perturb.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {
 
-/// Machines that somebody offers, as settings of a study.
+/// Machines that somebody offers.
 struct Offer {
   std::string name;
-  std::vector<Setting> settings; ///< its platform, and its prices where it has its own
+  std::optional<yaml::Node> platform; ///< as a study's key; none: the study's own
+  std::optional<yaml::Node> price;    ///< the same; none: as the study or the catalogue says
+  Where where;
 };
 
-/// Limits of a purchase, with their words.
-template <class Q> struct PurchaseLimit {
-  Q most;
-  std::string text;
-};
-
-/// Valid by construction, except for the platforms, which are read as their offers are compared.
+/// A question as read. Platforms and prices of offers are read as each is compared.
 struct BuyQuestion {
   yaml::Node rest; ///< the study's other keys, the same for every offer
   std::vector<Offer> offers;
-  const PurchaseGoal* goal = nullptr;
-  std::optional<PurchaseLimit<Seconds>> time;
-  std::optional<PurchaseLimit<Dollars>> budget;
-  std::optional<Failures> failures;
+  PurchaseTerms terms;
 };
 
 /// Reads key `buy` of a study, with those of the settings on top that change it, which are taken out of `settings`.
-/// Without the key the study's platform is the only offer. Throws InputError, also where there is no offer.
+/// Without the key the study's platform is the only offer. Throws InputError, also where there is no offer, and where
+/// the study has keys that a purchase does not heed.
 BuyQuestion load_buy_question(const yaml::Node& study, std::vector<Setting>& settings);
 
-/// The offers that one text or mapping names: "2 x dgx-h100", "2, 4 x dgx-h100", which are two, a file, a platform of
-/// its own, or {platform, name, price}. Throws InputError.
+/// The offers that one text or mapping names: "2 x dgx-h100", "2, 4 x dgx-h100", which are two, a file, or
+/// {platform, name, price}. Throws InputError.
 std::vector<Offer> read_offers(const yaml::Node& node);
+
+/// The settings of a study of this offer. Those for prices of types that its platform lacks are left out.
+std::vector<Setting> settings_for(const Offer& offer, const Platform& platform, const std::vector<Setting>& settings);
 
 /// The best run of a ranked comparison for this buyer: of those that compete with the winner the least by the goal
 /// within the limits, or the least of all where each breaks one. The study says how many tokens are trained.
-Choice choice_of(const BuyQuestion& question, const Offer& offer, const Study& study, const Comparison& comparison);
+Choice choice_of(const PurchaseTerms& terms, const Offer& offer, const Study& study, const Comparison& comparison);
 
 } // namespace stagecraft

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "sim/analysis/buy.hpp"
-#include "sim/base/format/physical_ranges.hpp"
 #include "sim/study/keys/perturb_options.hpp"
 
 namespace stagecraft {
@@ -39,28 +39,17 @@ std::vector<std::string> platforms_of(const std::string& text) {
   return platforms;
 }
 
-// Prices for all devices of an offer, or by type, as a study's key `price` has them.
-void add_price(const yaml::Node& price, std::vector<Setting>& settings) { settings.push_back({"price", "", price}); }
-
-std::optional<PurchaseLimit<Seconds>> read_time_limit(yaml::Map& map) {
-  constexpr const char* kKey = "training-time";
-  return map.has(kKey) ? std::optional(PurchaseLimit<Seconds>{map.quantity<Seconds>(kKey, yaml::kPositive),
-                                                              map.text(kKey)})
-                       : std::nullopt;
-}
-
-std::optional<PurchaseLimit<Dollars>> read_budget(yaml::Map& map) {
-  constexpr const char* kKey = "budget";
-  return map.has(kKey) ? std::optional(PurchaseLimit<Dollars>{map.quantity<Dollars>(kKey, yaml::kPositive),
-                                                              map.text(kKey)})
-                       : std::nullopt;
+template <class Q> std::optional<PurchaseLimit<Q>> read_limit(yaml::Map& map, const char* key) {
+  return map.has(key) ? std::optional(PurchaseLimit<Q>{map.quantity<Q>(key, yaml::kPositive), map.text(key)})
+                      : std::nullopt;
 }
 
 // Two offers of one name could not be told apart.
-void refuse_twins(const std::vector<Offer>& offers, const Where& where) {
+void refuse_twins(const std::vector<Offer>& offers) {
   for (auto offer = offers.begin(); offer != offers.end(); ++offer) {
     if (std::any_of(offers.begin(), offer, [&](const Offer& other) { return other.name == offer->name; })) {
-      throw InputError(where, "two offers are called '" + offer->name + "'; allowed: {platform: …, name: …} each");
+      throw InputError(offer->where,
+                       "two offers are called '" + offer->name + "'; allowed: {platform: …, name: …} for one of them");
     }
   }
 }
@@ -71,23 +60,49 @@ void read_buy(const yaml::Node& node, BuyQuestion& question) {
     std::vector<Offer> offers = read_offers(*offer);
     std::move(offers.begin(), offers.end(), std::back_inserter(question.offers));
   }
-  refuse_twins(question.offers, map.where("offers"));
-  question.goal = &map.choice("objective", purchase_goals(), purchase_goals().front().name);
+  refuse_twins(question.offers);
+  question.terms.goal = &map.choice("objective", purchase_goals(), purchase_goals().front().name);
   if (const yaml::Node* limits = map.find("constraints")) {
     yaml::Map constraints(*limits, "constraints");
-    question.time = read_time_limit(constraints);
-    question.budget = read_budget(constraints);
+    question.terms.time = read_limit<Seconds>(constraints, "training-time");
+    question.terms.budget = read_limit<Dollars>(constraints, "budget");
     constraints.finish();
   }
   if (const yaml::Node* failures = map.find("failures")) {
-    question.failures = read_failures(*failures, false);
+    question.terms.failures = read_failures(*failures, false);
   }
   map.finish();
 }
 
-// The study's own platform.
-Offer offer_of_study(const yaml::Node& platform) {
-  return {.name = platform.kind == yaml::Node::Kind::scalar ? platform.text : "the study's platform", .settings = {}};
+// Keys of a study that ask other questions, which nobody would answer.
+void refuse_other_questions(const yaml::Node& study, const std::vector<Setting>& settings) {
+  constexpr std::array kOthers = {std::pair{"perturb", "buy.failures, for devices that fail"},
+                                  std::pair{"sweep", "buy.offers in place of an axis, or a study of its own"}};
+  for (const auto& [key, allowed] : kOthers) {
+    const std::string message = "'" + std::string(key) + "' is not heeded by 'buy'; allowed: " + allowed;
+    if (const yaml::Node* node = study.find(key)) {
+      throw InputError(node->where, message);
+    }
+    for (const Setting& setting : settings) {
+      if (setting.key == key || setting.key.starts_with(std::string(key) + ".")) {
+        throw InputError({"--set " + setting.key, 0, 0}, message);
+      }
+    }
+  }
+}
+
+// The place of the study's own platform, in its file or among the settings; nothing where it has none.
+std::optional<Offer> own_platform(const yaml::Node& study, const std::vector<Setting>& settings) {
+  const auto set = std::find_if(settings.rbegin(), settings.rend(),
+                                [](const Setting& setting) { return setting.key == "platform"; });
+  if (set != settings.rend()) {
+    return Offer{.name = set->value, .where = {"--set platform", 0, 0}};
+  }
+  const yaml::Node* platform = study.find("platform");
+  const bool is_named = platform != nullptr && platform->kind == yaml::Node::Kind::scalar;
+  return platform == nullptr ? std::nullopt
+                             : std::optional(Offer{.name = is_named ? platform->text : "the study's platform",
+                                                   .where = platform->where});
 }
 
 } // namespace
@@ -96,16 +111,19 @@ std::vector<Offer> read_offers(const yaml::Node& node) {
   std::vector<Offer> offers;
   if (node.kind == yaml::Node::Kind::scalar) {
     for (const std::string& platform : platforms_of(node.text)) {
-      offers.push_back({platform, {{"platform", "", yaml::text_node(platform, node.where)}}});
+      offers.push_back({.name = platform, .platform = yaml::text_node(platform, node.where), .where = node.where});
     }
     return offers;
+  }
+  if (node.kind != yaml::Node::Kind::map) {
+    throw InputError(node.where, "not an offer; allowed: a platform, as 2 x dgx-h100, or {platform, name, price}");
   }
   yaml::Map map(node, "offer");
   const yaml::Node& platform = map.node("platform");
   if (platform.kind == yaml::Node::Kind::scalar) {
     offers = read_offers(platform);
   } else {
-    offers.push_back({"", {{"platform", "", platform}}});
+    offers.push_back({.platform = platform, .where = node.where});
   }
   const std::string name = map.text("name", offers.front().name);
   if (name.empty()) {
@@ -118,7 +136,7 @@ std::vector<Offer> read_offers(const yaml::Node& node) {
   offers.front().name = name;
   if (const yaml::Node* price = map.find("price")) {
     for (Offer& offer : offers) {
-      add_price(*price, offer.settings);
+      offer.price = *price;
     }
   }
   map.finish();
@@ -133,17 +151,20 @@ BuyQuestion load_buy_question(const yaml::Node& study, std::vector<Setting>& set
     }
   }
   std::erase_if(settings, is_of_buy);
+  refuse_other_questions(question.rest, settings);
   static const yaml::Node kNothing{.kind = yaml::Node::Kind::map};
   const yaml::Node* buy = question.rest.find("buy");
   read_buy(buy != nullptr ? *buy : kNothing, question);
-  const yaml::Node* platform = question.rest.find("platform");
-  if (question.offers.empty() && platform != nullptr) {
-    question.offers.push_back(offer_of_study(*platform));
-  } else if (question.offers.empty()) {
+  std::optional<Offer> own = own_platform(question.rest, settings);
+  if (own && !question.offers.empty()) {
+    throw InputError(own->where, "'platform' stands beside offers; allowed: an offer of 'buy' for it");
+  }
+  if (own) {
+    question.offers.push_back(std::move(*own));
+  }
+  if (question.offers.empty()) {
     throw InputError(study.where, "which machines are offered? allowed: --offer '2 x dgx-h100', or a study's "
                                   "buy: {offers: [2 x dgx-h100, 4 x dgx-b200]}");
-  } else if (platform != nullptr) {
-    throw InputError(platform->where, "'platform' stands beside offers; allowed: an offer of 'buy' for it");
   }
   yaml::erase(question.rest, {"buy"});
   return question;

@@ -2,6 +2,7 @@
 #include "sim/analysis/purchase.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -15,36 +16,60 @@
 namespace stagecraft {
 namespace {
 
-double or_never(double value) { return value > 0 ? value : std::numeric_limits<double>::infinity(); }
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 constexpr std::array kGoals = {
     PurchaseGoal{"training-cost", "least money for the whole training", "cheapest", "dearer",
-                 [](const Choice& choice) { return or_never(choice.whole.cost.value); }},
+                 [](const Choice& choice) { return choice.price.is_known ? choice.whole.cost.value : kNever; }},
     PurchaseGoal{"training-time", "least time for the whole training", "fastest", "slower",
-                 [](const Choice& choice) { return or_never(choice.whole.time.value); }},
+                 [](const Choice& choice) { return choice.whole.time.value; }},
     PurchaseGoal{"training-energy", "least energy for the whole training", "most frugal", "hungrier",
-                 [](const Choice& choice) { return or_never(choice.kilowatt_hours); }},
+                 [](const Choice& choice) { return choice.kilowatt_hours > 0 ? choice.kilowatt_hours : kNever; }},
 };
 
-// 0: may be chosen; 1: breaks a limit; 2: does not fit.
-int block_of(const Choice& choice) { return choice.why_not.empty() ? 0 : choice.fits() ? 1 : 2; }
+// Whether somebody says what it costs, be it nothing.
+bool is_known(const Price& price) { return price.rate.value > 0 || price.source == kGivenHere; }
+
+// 0: qualifies; 1: breaks a limit; 2: does not fit.
+int block_of(const Choice& choice) { return choice.qualifies() ? 0 : choice.fits() ? 1 : 2; }
+
+std::string answer_without_choice(const Purchase& purchase) {
+  const Choice& best = purchase.choices.front();
+  const std::string offers = std::to_string(purchase.choices.size()) + " offers";
+  const bool alone = purchase.choices.size() == 1;
+  if (!best.fits()) {
+    return alone ? best.offer + " cannot train " + purchase.model + ": " + best.why_not + "."
+                 : "None of " + offers + " can train " + purchase.model + "; " + best.offer + ": " + best.why_not + ".";
+  }
+  const std::string why = "training " + purchase.model + " on it " + best.why_not + ".";
+  return alone ? best.offer + " is out: " + why
+               : "All " + offers + " are out. The " + std::string(purchase.terms.goal->best) + " is " + best.offer +
+                     ": " + why;
+}
+
+// "the cheapest of the 2 of 5 offers that qualify"; "" for a single offer.
+std::string distinction_of(const Purchase& purchase) {
+  const std::size_t all = purchase.choices.size();
+  const auto some = static_cast<std::size_t>(std::count_if(purchase.choices.begin(), purchase.choices.end(),
+                                                           [](const Choice& choice) { return choice.qualifies(); }));
+  if (all == 1) {
+    return "";
+  }
+  const std::string offers = std::to_string(all) + " offers";
+  if (some == 1) {
+    return ", the only one of " + offers + " that qualifies";
+  }
+  const bool is_known = std::isfinite(purchase.terms.goal->of(purchase.choices.front()));
+  return !is_known     ? ", one of " + offers
+         : some == all ? ", the " + std::string(purchase.terms.goal->best) + " of " + offers
+                       : ", the " + std::string(purchase.terms.goal->best) + " of the " + std::to_string(some) +
+                             " of " + offers + " that qualify";
+}
 
 std::string answer_of(const Purchase& purchase) {
-  const Choice& best = purchase.choices.front();
-  const std::size_t count = purchase.choices.size();
-  const std::string offers = std::to_string(count) + " offers";
-  if (!best.fits()) {
-    return purchase.model + (count == 1 ? " does not fit on " + best.offer : " fits on none of " + offers) + ".";
-  }
-  if (!purchase.chosen()) {
-    return count == 1 ? best.offer + " breaks the limits: training " + purchase.model + " on it " + best.why_not + "."
-                      : "None of " + offers + " keeps to the limits. The nearest is " + best.offer + ", which " +
-                            best.why_not + ".";
-  }
-  const bool known = std::isfinite(purchase.goal->of(best));
-  return "Train " + purchase.model + " on " + best.offer +
-         (count > 1 && known ? ", the " + std::string(purchase.goal->best) + " of " + offers : "") +
-         ": " + in_words(best.whole) + ".";
+  return purchase.is_chosen() ? "Train " + purchase.model + " on " + purchase.choices.front().offer +
+                                    distinction_of(purchase) + ": " + in_words(purchase.choices.front().whole) + "."
+                              : answer_without_choice(purchase);
 }
 
 // An offer behind the best.
@@ -57,8 +82,8 @@ std::vector<Behind> behind_best(const Purchase& purchase) {
   std::vector<Behind> behind;
   const Choice& best = purchase.choices.front();
   for (const Choice& choice : purchase.choices) {
-    const double lead = purchase.goal->of(choice) / purchase.goal->of(best) - 1;
-    if (&choice != &best && choice.why_not.empty() && std::isfinite(lead)) {
+    const double lead = purchase.terms.goal->of(choice) / purchase.terms.goal->of(best) - 1;
+    if (&choice != &best && choice.qualifies() && std::isfinite(lead)) {
       behind.push_back({&choice, lead});
     }
   }
@@ -66,15 +91,18 @@ std::vector<Behind> behind_best(const Purchase& purchase) {
 }
 
 std::string in_words(const Behind& one, const Purchase& purchase) {
-  constexpr double kSmall = 0.1;
-  return one.choice->offer + " (" + percent(one.lead, one.lead < kSmall ? 1 : 0) + " " +
-         std::string(purchase.goal->worse) + ")";
+  constexpr double kSmall = 0.1, kNothing = 5e-4;
+  return one.choice->offer + " (" +
+         (one.lead < kNothing
+              ? "the same"
+              : percent(one.lead, one.lead < kSmall ? 1 : 0) + " " + std::string(purchase.terms.goal->worse)) +
+         ")";
 }
 
 // What is as good as the best, or how far behind the next is, by how far off ratios of two predictions are.
 std::string sure_of(const Purchase& purchase) {
   const std::vector<Behind> behind = behind_best(purchase);
-  if (behind.empty()) {
+  if (!purchase.is_chosen() || behind.empty()) {
     return "";
   }
   std::vector<std::string> close;
@@ -91,8 +119,50 @@ std::string sure_of(const Purchase& purchase) {
   }
   const bool sooner = fastest->whole.time < best.time * (1 - kErrorOfRatio);
   return "Too close to call against " + join(close) + ": " + error_of_ratio_in_words() + "." +
-         (sooner ? " Of these " + fastest->offer + " is the fastest: " + training_time_in_words(fastest->whole.time) + "."
-                 : "");
+         (sooner
+              ? " Of these " + fastest->offer + " is the fastest: " + training_time_in_words(fastest->whole.time) + "."
+              : "");
+}
+
+std::string range_of(const Purchase& purchase) {
+  const Run& best = purchase.choices.front().run;
+  const std::string basis = basis_of_range(best);
+  return !purchase.is_chosen() ? ""
+         : best.expected       ? "Nine of ten measured runs would lie in that range: " + basis + "."
+         : best.confidence     ? "That range is of " + basis + "."
+                               : "No runs like this one were measured, so no range is known.";
+}
+
+// What was assumed for every offer, and of which keys each has a value of its own.
+std::string assumed_of(const Purchase& purchase) {
+  std::vector<std::string> shared, own;
+  const auto is_everywhere = [&](const Setting& setting) {
+    return std::all_of(purchase.choices.begin(), purchase.choices.end(), [&](const Choice& choice) {
+      return std::any_of(choice.assumed.begin(), choice.assumed.end(), [&](const Setting& other) {
+        return other.key == setting.key && other.value == setting.value;
+      });
+    });
+  };
+  const auto add = [](std::vector<std::string>& texts, const std::string& text) {
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
+      texts.push_back(text);
+    }
+  };
+  for (const Choice& choice : purchase.choices) {
+    for (const Setting& setting : choice.assumed) {
+      is_everywhere(setting) ? add(shared, setting.key + "=" + setting.value) : add(own, setting.key);
+    }
+  }
+  if (purchase.longest > 0) {
+    shared.insert(shared.begin(), "sequence " + std::to_string(purchase.longest) +
+                                      ", the longest that config.json allows (--seq changes it)");
+  }
+  if (shared.empty() && own.empty()) {
+    return "";
+  }
+  return "Assumed, since nobody says otherwise: " + join(shared) +
+         (own.empty() ? "" : (shared.empty() ? "" : "; ") + std::string("for each offer by itself ") + join(own)) +
+         ". --set KEY=VALUE changes it.";
 }
 
 // Batches that differ change what is learnt, so the reader must know.
@@ -102,64 +172,99 @@ std::string batches_of(const Purchase& purchase) {
                           [](const Choice& one, const Choice& other) { return one.global_batch < other.global_batch; });
   return least->global_batch == most->global_batch
              ? ""
-             : "Batches grow with the devices, from " + std::to_string(least->global_batch) + " to " +
-                   std::to_string(most->global_batch) +
-                   " samples, since nobody says otherwise; --set training.global_batch=N does.";
+             : "Batches differ, from " + std::to_string(least->global_batch) + " to " +
+                   std::to_string(most->global_batch) + " samples, and with them what is learnt.";
 }
 
-std::string plan_of(const Choice& best) {
-  const std::string plan = plan_line(best.run);
-  return "The plan: " + best.run.strategy + " under " + best.run.schedule + (plan.empty() ? "" : ", " + plan) + ".";
-}
-
-std::string range_of(const Choice& best) {
-  const std::string basis = basis_of_range(best.run);
-  return basis.empty() ? "No runs like this one were measured, so no range is known."
-                       : "Nine of ten measured runs would lie in that range: " + basis + ".";
+std::string framework_of(const Purchase& purchase) {
+  const bool ideal = std::any_of(purchase.choices.begin(), purchase.choices.end(),
+                                 [](const Choice& choice) { return choice.framework.empty(); });
+  return ideal ? "No framework is named, so the machines are ideal and the times too short; --set "
+                 "training.framework=NAME names one."
+               : "";
 }
 
 std::string failures_of(const Choice& best) {
-  return best.goodput ? "Of the time " + percent(*best.goodput, 1) +
-                            " goes into iterations that last, the rest into checkpoints, restarts and what failures undo."
-                      : "Failures are not counted; buy.failures counts them.";
+  return !std::isfinite(best.whole.time.value) ? ""
+         : !best.goodput                       ? "Failures are not counted; buy.failures counts them."
+                                               : "Of the time " + percent(*best.goodput, 1) +
+                               " goes into iterations that last, the rest into checkpoints, restarts and what failures "
+                               "undo.";
 }
 
-std::vector<NamedPrice> prices_of(const std::vector<Choice>& choices) {
+std::string prices_of(const Purchase& purchase) {
   std::vector<NamedPrice> prices;
-  for (const Choice& choice : choices) {
+  for (const Choice& choice : purchase.choices) {
     if (choice.fits()) {
-      add_prices(prices, choice.run.prices);
+      add_prices(prices, choice.price.prices);
     }
   }
-  return prices;
+  return price_remark(prices);
 }
 
 } // namespace
 
+OfferPrice price_of(const Platform& platform) {
+  OfferPrice offer{.is_known = true};
+  for (const Device& device : platform.devices) {
+    const DeviceType& type = platform.types[static_cast<std::size_t>(device.type)];
+    offer.rate += type.price.rate;
+    offer.is_known = offer.is_known && is_known(type.price);
+    add_prices(offer.prices, std::array{NamedPrice{type.name, type.price}});
+  }
+  for (const Node& node : platform.nodes) {
+    offer.rate += node.host.price.rate;
+    if (node.host.price.rate.value > 0) {
+      add_prices(offer.prices, std::array{NamedPrice{"host", node.host.price}});
+    }
+  }
+  if (!offer.is_known) {
+    offer.prices.clear();
+  }
+  return offer;
+}
+
+std::string plan_of(const Choice& choice) {
+  const std::string line = plan_line(choice.run);
+  return choice.fits() ? choice.run.strategy + ", " + choice.run.schedule + (line.empty() ? "" : ", " + line) : "";
+}
+
 std::span<const PurchaseGoal> purchase_goals() { return kGoals; }
 
+std::vector<std::string> Purchase::verdict() const {
+  std::vector<std::string> sentences = {answer, sure};
+  sentences.insert(sentences.end(), notes.begin(), notes.end());
+  sentences.push_back(prices);
+  std::erase(sentences, "");
+  return sentences;
+}
+
 void decide(Purchase& purchase) {
-  std::stable_sort(purchase.choices.begin(), purchase.choices.end(), [&](const Choice& one, const Choice& other) {
-    const auto rank = [&](const Choice& choice) {
-      return std::tuple{block_of(choice), choice.fits() ? purchase.goal->of(choice) : 0.0, choice.whole.time.value};
-    };
-    return rank(one) < rank(other);
-  });
-  purchase.verdict.clear();
   if (purchase.choices.empty()) {
     return;
   }
+  std::stable_sort(purchase.choices.begin(), purchase.choices.end(), [&](const Choice& one, const Choice& other) {
+    const auto rank = [&](const Choice& choice) {
+      return std::tuple{block_of(choice), choice.fits() ? purchase.terms.goal->of(choice) : 0.0,
+                        choice.whole.time.value};
+    };
+    return rank(one) < rank(other);
+  });
   const Choice& best = purchase.choices.front();
-  purchase.verdict = {answer_of(purchase)};
+  purchase.answer = answer_of(purchase);
+  purchase.sure = sure_of(purchase);
+  purchase.prices = prices_of(purchase);
+  purchase.notes = {assumed_of(purchase)};
   if (best.fits()) {
-    for (std::string sentence : {purchase.chosen() ? sure_of(purchase) : "", plan_of(best), range_of(best),
-                                 batches_of(purchase), best.remark.empty() ? "" : "About " + best.offer + ": " + best.remark + ".", failures_of(best),
-                                 price_remark(prices_of(purchase.choices))}) {
-      if (!sentence.empty()) {
-        purchase.verdict.push_back(std::move(sentence));
-      }
-    }
+    purchase.notes = {"The plan: " + plan_of(best) + ".",
+                      range_of(purchase),
+                      best.remark.empty() ? "" : "About " + best.offer + ": " + best.remark + ".",
+                      failures_of(best),
+                      assumed_of(purchase),
+                      batches_of(purchase),
+                      framework_of(purchase)};
   }
+  std::erase(purchase.notes, "");
 }
 
 } // namespace stagecraft

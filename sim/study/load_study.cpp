@@ -76,6 +76,10 @@ Platform find_platform(yaml::Map& map, const ModelGraph& model, const Folders& f
     return read_platform(*node, folders, settings);
   }
   if (model.devices.empty()) {
+    if (map.has("buy")) {
+      throw InputError(map.where(), "the study has offers in place of a platform; allowed: `stagecraft buy` for all of "
+                                    "them, or --set platform=P");
+    }
     throw InputError(map.where(), "missing key 'platform' in study (flags: --platform P, or --devices N); only a model "
                                   "that brings its own devices needs none");
   }

@@ -10,16 +10,17 @@ namespace {
 using Catch::Contains;
 using Catch::StartsWith;
 
-const std::string kBuyStudy = "model: gpt2\n"
-                           "training: {framework: megatron-lm-2025, global_batch: 64, precision: bf16, recompute: none,\n"
-                           "           micro_batches: 4, parallel: {zero: 1}}\n"
-                           "compare: {strategies: [mesh], schedules: [1f1b]}\n"
-                           "tokens: 10B\n"
-                           "buy:\n"
-                           "  offers:\n"
-                           "    - 1, 2 x dgx-h100\n"
-                           "    - {platform: dgx-a100, name: ours, price: 1 USD/h}\n"
-                           "  failures: {mean_time_between: 50000 h}\n";
+const std::string kBuyStudy =
+    "model: gpt2\n"
+    "training: {framework: megatron-lm-2025, global_batch: 64, precision: bf16, recompute: none,\n"
+    "           micro_batches: 4, parallel: {zero: 1}}\n"
+    "compare: {strategies: [mesh], schedules: [1f1b]}\n"
+    "tokens: 10B\n"
+    "buy:\n"
+    "  offers:\n"
+    "    - 1, 2 x dgx-h100\n"
+    "    - {platform: dgx-a100, name: ours, price: 1 USD/h}\n"
+    "  failures: {mean_time_between: 50000 h}\n";
 
 TEST_CASE("buy ranks offers in every format", "[cli][buy]") {
   Workshop shop;
@@ -49,7 +50,7 @@ TEST_CASE("buy takes limits and offers from the command line", "[cli][buy]") {
   shop.write("study.yaml", kBuyStudy);
   const Outcome none = shop.run("buy study.yaml --budget '1 USD' --quiet");
   CHECK(none.status == 1);
-  CHECK_THAT(none.out, StartsWith("None of 3 offers keeps to the limits") && Contains("more than 1 USD"));
+  CHECK_THAT(none.out, StartsWith("All 3 offers are out.") && Contains("more than 1 USD"));
   const Json one = shop.run("buy study.yaml --offer dgx-h200 --within 1d --format json").json();
   REQUIRE(one.at("choices").size() == 1);
   CHECK(one.at("choices")[0].at("offer") == "dgx-h200");
@@ -57,7 +58,19 @@ TEST_CASE("buy takes limits and offers from the command line", "[cli][buy]") {
   CHECK(mistyped.status == 2);
   CHECK_THAT(mistyped.err, Contains("did you mean 'dgx-h200'?"));
   CHECK_THAT(shop.run("buy gpt2 --offer dgx-h100").err, Contains("how much is trained?"));
+  CHECK_THAT(shop.run("compare study.yaml").err, Contains("offers in place of a platform"));
+  CHECK_THAT(shop.run("buy study.yaml --price 'h200-sxm=1 USD/h'").err, Contains("no offer has a 'h200-sxm'"));
   CHECK_THAT(shop.run("buy gpt2").err, Contains("which machines are offered?"));
+}
+
+TEST_CASE("buy trains on all offers by one framework, also where a model's devices suggest none", "[cli][buy]") {
+  Workshop shop;
+  const Json json = shop.run("buy gpt2 --offer dgx-h100 --offer mi300x-8 --tokens 1B --format json "
+                             "--set compare.schedules=1f1b --set compare.strategies=data-parallel")
+                        .json();
+  for (const Json& choice : json.at("choices")) {
+    CHECK(choice.at("assumed").at("training.framework") == "megatron-lm-2025");
+  }
 }
 
 TEST_CASE("buy of a model says what nobody gave", "[cli][buy]") {
@@ -65,7 +78,8 @@ TEST_CASE("buy of a model says what nobody gave", "[cli][buy]") {
   const Outcome outcome = shop.run("buy gpt2 --offer '1, 4 x dgx-a100' --tokens 1B --set compare.schedules=1f1b "
                                    "--set compare.strategies=mesh");
   CHECK(outcome.status == 0);
-  CHECK_THAT(outcome.out, Contains("Batches grow with the devices") && Contains("Failures are not counted"));
+  CHECK_THAT(outcome.out, Contains("Batches differ") && Contains("Assumed, since nobody says otherwise: ") &&
+                              Contains("Failures are not counted"));
 }
 
 } // namespace

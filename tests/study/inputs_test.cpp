@@ -176,7 +176,10 @@ TEST_CASE("every shipped study and the test's own load", "[study]") {
         const BuyQuestion question = load_buy_question(document, settings);
         for (const Offer& offer : question.offers) {
           INFO(offer.name);
-          CHECK_NOTHROW(load_study(question.rest, {file.parent_path(), kRoot}, offer.settings));
+          const Folders folders{file.parent_path(), kRoot};
+          REQUIRE(offer.platform);
+          const Platform platform = read_platform(*offer.platform, folders, {});
+          CHECK_NOTHROW(load_study(question.rest, folders, settings_for(offer, platform, {})));
         }
       } else {
         CHECK_NOTHROW(load_study(document, {file.parent_path(), kRoot}, {}));

@@ -31,9 +31,10 @@ void add_flags(Flags& flags, BuyCommand& options) {
                   {.name = "STUDY",
                    .help = "a study file, with the key 'buy' or with --offer; or a model, by name or file",
                    .several_micro_batches = true});
-  flags.add("--offer", &options.offers,
-            "machines that may be had, as '2 x dgx-h100', or '2, 4 x dgx-h100' for two numbers of them; may be repeated",
-            {.name = "P"});
+  flags.add(
+      "--offer", &options.offers,
+      "machines that may be had, as '2 x dgx-h100', or '2, 4 x dgx-h100' for two numbers of them; may be repeated",
+      {.name = "P"});
   flags.add("--within", &options.within, "the longest that the training may take, as '60 d'", {.name = "T"});
   flags.add("--budget", &options.budget, "the most that it may cost, as '30 kUSD'", {.name = "USD"});
   add_result_flags(flags, options.output, {"table", "json", "csv", "html", "md"});
@@ -63,55 +64,126 @@ std::vector<Setting> settings_of(const BuyCommand& options) {
   return settings;
 }
 
-// The offered machines with the rest of the study, or with the model; what it leaves open is assumed for each offer.
-GivenStudy study_of_offer(const BuyCommand& options, const BuyQuestion& question, const Offer& offer,
-                          std::vector<Setting> settings) {
-  settings.insert(settings.end(), offer.settings.begin(), offer.settings.end());
-  return is_study(options.model.model)
-             ? completed_study(question.rest, options.model.model, settings)
-             : compared_study(options.model, settings);
-}
+// What is asked, and how its offers are made studies.
+struct Asked {
+  const BuyCommand& options;
+  std::vector<Setting> settings; ///< of the command line, without those of the question
+  BuyQuestion question;
 
-void need_tokens(const Study& study) {
-  if (!(study.tokens > 0)) {
-    throw InputError({"--tokens", 0, 0},
-                     "how much is trained? allowed: --tokens 300B, or the key 'tokens' of the study");
+  bool is_of_study() const { return is_study(options.model.model); }
+  /// The offered machines with the rest of the study, or with the model; what is left open is assumed.
+  GivenStudy study_of(const Offer& offer, const Platform& platform, const std::vector<Setting>& more) const {
+    std::vector<Setting> all = settings_for(offer, platform, settings);
+    all.insert(all.end(), more.begin(), more.end());
+    return is_of_study() ? completed_study(question.rest, options.model.model, all)
+                         : completed_study(options.model, all);
   }
-}
+  Platform platform_of(const Offer& offer) const {
+    const yaml::Node* own = question.rest.find("platform");
+    const auto set = std::find_if(settings.rbegin(), settings.rend(),
+                                  [](const Setting& setting) { return setting.key == "platform"; });
+    const Folders folders = folders_of(is_of_study() ? options.model.model : "");
+    return offer.platform           ? read_platform(*offer.platform, folders, {})
+           : set != settings.rend() ? read_platform(yaml::parse(set->value, "--set platform"), folders, {})
+                                    : read_platform(*own, folders, {});
+  }
+};
 
-Purchase purchase_of(const BuyCommand& options) {
+Asked asked_by(const BuyCommand& options) {
   std::vector<Setting> settings = settings_of(options);
   const bool of_study = is_study(options.model.model);
   if (of_study) {
     refuse_model_flags(options.model);
+  } else if (options.model.devices > 0) {
+    throw InputError({"--devices", 0, 0}, "machines to buy have names and prices; allowed: --offer '2 x dgx-h100'");
   }
-  const BuyQuestion question = load_buy_question(
-      of_study ? yaml::load(options.model.model) : study_document(options.model.model, options.model.platform), settings);
-  Purchase purchase{.goal = question.goal};
+  BuyQuestion question = load_buy_question(of_study ? yaml::load(options.model.model)
+                                                    : study_document(options.model.model, options.model.platform),
+                                           settings);
+  return {options, std::move(settings), std::move(question)};
+}
+
+// A price of a type that no offer has would change nothing.
+void refuse_idle_prices(const std::vector<Setting>& settings, const std::vector<Platform>& platforms) {
+  constexpr std::string_view kPrice = "price.";
+  std::vector<std::string> types;
+  for (const Platform& platform : platforms) {
+    for (const DeviceType& type : platform.types) {
+      if (std::find(types.begin(), types.end(), type.name) == types.end()) {
+        types.push_back(type.name);
+      }
+    }
+  }
+  for (const Setting& setting : settings) {
+    const std::string type = setting.key.starts_with(kPrice) ? setting.key.substr(kPrice.size()) : types.front();
+    if (std::find(types.begin(), types.end(), type) == types.end()) {
+      throw InputError({"--price", 0, 0}, "no offer has a '" + type + "'; allowed: " + join(types));
+    }
+  }
+}
+
+// The studies of all offers. Where some get a framework and others none, since nobody names one, all get that one: an
+// ideal machine would win against real ones.
+std::vector<GivenStudy> studies_of(const Asked& asked) {
+  std::vector<Platform> platforms; // all are read before any is compared
+  for (const Offer& offer : asked.question.offers) {
+    platforms.push_back(asked.platform_of(offer));
+  }
+  refuse_idle_prices(asked.settings, platforms);
+  std::vector<GivenStudy> studies;
+  std::string framework;
+  for (std::size_t at = 0; at < platforms.size(); ++at) {
+    studies.push_back(asked.study_of(asked.question.offers[at], platforms[at], {}));
+    if (!(studies.back().study.tokens > 0)) {
+      throw InputError({"--tokens", 0, 0},
+                       "how much is trained? allowed: --tokens 300B, or the key 'tokens' of the study");
+    }
+    framework = framework.empty() ? studies.back().study.training.framework : framework;
+  }
+  for (std::size_t at = 0; at < studies.size() && !framework.empty(); ++at) {
+    if (studies[at].study.training.framework.empty()) {
+      const Setting same{"training.framework", framework};
+      studies[at] = asked.study_of(asked.question.offers[at], platforms[at], {same});
+      studies[at].assumed.settings.push_back(same);
+    }
+  }
+  return studies;
+}
+
+void add_inputs(const GivenStudy& given, Purchase& purchase) {
+  for (const std::string& input : given.inputs) {
+    if (std::find(purchase.inputs.begin(), purchase.inputs.end(), input) == purchase.inputs.end()) {
+      purchase.inputs.push_back(input);
+    }
+  }
+}
+
+Purchase purchase_of(const BuyCommand& options) {
+  const Asked asked = asked_by(options);
+  Purchase purchase{.terms = asked.question.terms};
   Progress progress(options.output.quiet);
+  const std::vector<GivenStudy> studies = studies_of(asked);
   constexpr std::size_t kWhole = 1000; // parts of the bar for an offer
-  for (std::size_t at = 0; at < question.offers.size(); ++at) {
-    const Offer& offer = question.offers[at];
-    const GivenStudy given = study_of_offer(options, question, offer, settings);
-    need_tokens(given.study);
+  for (std::size_t at = 0; at < studies.size(); ++at) {
+    const GivenStudy& given = studies[at];
     ScheduleCounts counts;
     StudyMemo memo(given.study, counts);
     const auto show = [&](std::size_t done, std::size_t all) {
-      progress.show(at * kWhole + kWhole * done / std::max<std::size_t>(all, 1), question.offers.size() * kWhole);
+      progress.show(at * kWhole + kWhole * done / std::max<std::size_t>(all, 1), studies.size() * kWhole);
     };
     const ComparisonResult result =
         compare(memo, {.progress = show, .workers = workers_of(options.workers), .changes = 1});
+    Choice choice = choice_of(purchase.terms, asked.question.offers[at], given.study, result.comparison);
+    choice.assumed = given.assumed.settings;
+    choice.setting = setting_json(
+        {*given.study.model, given.study.training, given.study.platform, given.study.engine->name, program_version()});
+    choice.question = question_json(given, {}, options.output.file);
+    purchase.choices.push_back(std::move(choice));
     purchase.model = result.comparison.model;
     purchase.tokens = given.study.tokens;
-    purchase.choices.push_back(choice_of(question, offer, given.study, result.comparison));
-    purchase.choices.back().setting = setting_json({*given.study.model, given.study.training, given.study.platform,
-                                                    given.study.engine->name, program_version()});
-    purchase.choices.back().question = question_json(given, {}, options.output.file);
-    for (const std::string& input : given.inputs) {
-      if (std::find(purchase.inputs.begin(), purchase.inputs.end(), input) == purchase.inputs.end()) {
-        purchase.inputs.push_back(input);
-      }
-    }
+    constexpr int kUsual = 8192;
+    purchase.longest = given.longest > kUsual ? given.longest : 0;
+    add_inputs(given, purchase);
   }
   decide(purchase);
   return purchase;
@@ -119,16 +191,16 @@ Purchase purchase_of(const BuyCommand& options) {
 
 std::string purchase_text(const Purchase& purchase, const BuyCommand& options) {
   std::string text;
-  for (const std::string& sentence : purchase.verdict) {
+  for (const std::string& sentence : purchase.verdict()) {
     text += sentence + "\n";
   }
   return text + "\n" + to_text(choices_table(purchase), view_of(options.output));
 }
 
 std::string purchase_markdown(const Purchase& purchase, const BuyCommand& options) {
-  std::string text = "### " + purchase.model + ": which machines?\n\n";
-  for (const std::string& sentence : purchase.verdict) {
-    text += (&sentence == purchase.verdict.data() ? "**" + sentence + "**" : sentence) + "\n";
+  std::string text = "### " + purchase.model + ": which machines?\n\n**" + purchase.answer + "**\n";
+  for (const std::string& sentence : {purchase.sure, purchase.prices}) {
+    text += sentence + (sentence.empty() ? "" : "\n");
   }
   return text + "\n" + to_markdown(choices_table(purchase), options.output.columns) + how_to_repeat(options.output);
 }
@@ -140,7 +212,7 @@ ExitStatus run(const BuyCommand& options) {
                         .json = [&] { return to_json(purchase, true); },
                         .csv = [&] { return to_csv(purchase); },
                         .md = [&] { return purchase_markdown(purchase, options); }});
-  return purchase.chosen() ? kDone : kNothingFeasible;
+  return purchase.is_chosen() ? kDone : kNothingFeasible;
 }
 
 } // namespace

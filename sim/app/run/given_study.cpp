@@ -450,30 +450,26 @@ GivenStudy completed_study(const yaml::Node& document, const std::string& file, 
   return given;
 }
 
+GivenStudy completed_study(const ModelOptions& options, const std::vector<Setting>& settings) {
+  GivenStudy given = completed_study(document_of(options), "", settings);
+  given.longest = options.reading.sequence == 0 ? longest_of(options.model) : 0;
+  return given;
+}
+
 GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings, const std::string& save) {
   check_writable(save);
   const std::optional<yaml::Node> study = read_study(options.model);
   if (study) {
     refuse_model_flags(options);
   }
-  const yaml::Node document = study ? *study : document_of(options);
-  const std::string file = study ? options.model : "";
-  Assumptions assumed;
-  if (!study) {
-    InputFiles files;
-    Folders folders = folders_of(file);
-    folders.files = &files;
-    assumed = assumptions_of(document, folders, settings);
-  }
-  std::vector<Setting> all = assumed.settings;
-  all.insert(all.end(), settings.begin(), settings.end());
   if (!save.empty()) {
     keep_inputs(save, {options.model});
-    save_study(save, document, all, folders_of(file));
   }
-  GivenStudy given = study_of_document(document, file, all, Purpose::comparison);
-  given.assumed = std::move(assumed);
-  given.longest = options.reading.sequence == 0 && !study ? longest_of(options.model) : 0;
+  GivenStudy given = study ? study_of_document(*study, options.model, settings, Purpose::comparison)
+                           : completed_study(options, settings);
+  if (!save.empty()) {
+    save_study(save, given.document, given.settings, folders_of(given.file));
+  }
   return given;
 }
 

@@ -107,6 +107,8 @@ GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting
 /// The study of a document whose names are from the folder of `file`, with what assumptions_for() says of all that it
 /// leaves open.
 GivenStudy completed_study(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings);
+/// The same of a model with a platform, or with settings that say it.
+GivenStudy completed_study(const ModelOptions& options, const std::vector<Setting>& settings);
 
 /// The folders for names in a study file: the file's own, and the shipped one.
 Folders folders_of(const std::string& study_file);

@@ -14,9 +14,11 @@ namespace {
 
 using nlohmann::json;
 
-std::string range_in_words(const json& interval, const char* low, const char* high, const std::string& unit) {
+std::string range_in_words(const json& interval, const char* low, const char* high, const std::string& unit = "") {
   const double from = number_at(interval, low), to = number_at(interval, high);
-  return std::isfinite(from) && std::isfinite(to) ? three_digits(from) + " to " + three_digits(to) + " " + unit : "";
+  return std::isfinite(from) && std::isfinite(to)
+             ? three_digits(from) + " to " + three_digits(to) + (unit.empty() ? "" : " ") + unit
+             : "";
 }
 
 // The best choice in figures: days, money, energy, devices, and what is lost to failures.
@@ -54,13 +56,13 @@ Chart chart_of(const json& choices, const char* name, const char* title, const s
     if (std::isfinite(value)) {
       const json& interval = object_at(choice, "interval");
       const std::string offer = text_at(choice, "offer");
-      series.marks.push_back({.x = value,
-                              .y = static_cast<double>(chart.y.names.size()),
-                              .text = offer + ": " + three_digits(value) + " " + unit,
-                              .low = number_at(interval, (std::string("low_") + key).c_str()),
-                              .high = number_at(interval, (std::string("high_") + key).c_str()),
-                              .label = three_digits(value) +
-                                       (text_at(choice, "why_not").empty() ? "" : ", breaks a limit")});
+      series.marks.push_back(
+          {.x = value,
+           .y = static_cast<double>(chart.y.names.size()),
+           .text = offer + ": " + three_digits(value) + " " + unit,
+           .low = number_at(interval, (std::string("low_") + key).c_str()),
+           .high = number_at(interval, (std::string("high_") + key).c_str()),
+           .label = three_digits(value) + (text_at(choice, "why_not").empty() ? "" : ", breaks a limit")});
       chart.y.names.push_back(offer);
     }
   }
@@ -78,9 +80,9 @@ PageTable table_of(const json& choices) {
     table.rows.push_back({{text_at(choice, "offer")},
                           number_cell(number_at(choice, "devices")),
                           number_cell(number_at(choice, "days")),
-                          {range_in_words(interval, "low_days", "high_days", "")},
+                          {range_in_words(interval, "low_days", "high_days")},
                           number_cell(number_at(choice, "usd")),
-                          {range_in_words(interval, "low_usd", "high_usd", "")},
+                          {range_in_words(interval, "low_usd", "high_usd")},
                           number_cell(number_at(choice, "kwh")),
                           percent_cell(number_at(choice, "goodput")),
                           {why_not.empty() ? text_at(choice, "remark") : why_not},
@@ -93,23 +95,20 @@ PageTable table_of(const json& choices) {
 
 DocumentPage purchase_page(const JsonDocument& document) {
   const json &choices = list_at(document.json(), "choices"), &runs = list_at(document.json(), "runs");
-  const std::vector<std::string> verdict = texts_at(document.json(), "verdict");
-  Answer answer{text_at(document.json(), "answer")};
+  Answer answer{.sentence = text_at(document.json(), "answer"), .sure = text_at(document.json(), "sure")};
+  const std::string prices = text_at(document.json(), "prices");
   if (!choices.empty() && !runs.empty()) {
     answer.figures = figures_of(choices.front());
-    answer.basis = basis_of_run(runs.front(), runs.front(), price_remark_of(runs));
+    answer.basis = basis_of_run(runs.front(), runs.front(), prices);
   }
-  answer.sure = verdict.size() > 1 ? verdict[1] : "";
   PageSection section{.title = "What each offer takes", .sentences = {}};
   section.charts = {chart_of(choices, "cost", "What the training costs", "money [USD]", "usd", "USD"),
                     chart_of(choices, "days", "How long it takes", "time [days]", "days", "days")};
   section.tables = {table_of(choices)};
-  PageSection findings{.title = "Findings", .sentences = {}};
-  for (std::size_t at = 2; at < verdict.size(); ++at) {
-    if (!verdict[at].starts_with("Prices: ")) { // the card has them
-      findings.sentences.push_back(verdict[at]);
-    }
-  }
+  PageSection findings{.title = "Findings", .sentences = texts_at(document.json(), "verdict")};
+  std::erase_if(findings.sentences, [&](const std::string& sentence) { // the card has them
+    return sentence == answer.sentence || sentence == answer.sure || sentence == prices;
+  });
   return {text_at(document.json(), "model") + ": which machines?",
           {std::move(findings), std::move(section)},
           {},
