@@ -8,8 +8,17 @@
 
 namespace stagecraft {
 
+namespace {
+
+// NaN has no place in an order: sorting and ranking are undefined with it.
+bool has_nan(const std::vector<double>& values) {
+  return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+}
+
+} // namespace
+
 double quantile(std::vector<double> values, double q) {
-  if (values.empty()) {
+  if (values.empty() || has_nan(values)) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   std::sort(values.begin(), values.end());
@@ -43,7 +52,7 @@ std::vector<double> ranks_of(const std::vector<double>& values) {
 
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b) {
   constexpr std::size_t kLeast = 3;
-  if (a.size() < kLeast) {
+  if (a.size() < kLeast || has_nan(a) || has_nan(b)) {
     return std::nullopt;
   }
   const std::vector<double> x = ranks_of(a);

@@ -7,11 +7,12 @@
 
 namespace stagecraft {
 
-/// The q-quantile, 0 <= q <= 1, linear between neighbours (Hyndman and Fan 1996, type 7). NaN for no values.
+/// The q-quantile, 0 <= q <= 1, linear between neighbours (Hyndman and Fan 1996, type 7). NaN for no values and with a
+/// NaN.
 double quantile(std::vector<double> values, double q);
 
-/// Spearman's rank correlation, equal values sharing the mean of their ranks. Nothing for fewer than three pairs or
-/// where one side does not vary.
+/// Spearman's rank correlation, equal values sharing the mean of their ranks. Nothing for fewer than three pairs,
+/// where one side does not vary, and where a value is NaN.
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
 
 /// The mean of the largest of `count` draws, 1 or more, of a standard normal distribution.

@@ -25,6 +25,10 @@ TEST_CASE("Spearman's correlation is that of ranks", "[base][statistics]") {
   // Ties share their mean rank: 0, 1.5, 1.5, 3 against 0, 1, 2, 3 is 4.5 / sqrt(4.5 * 5).
   CHECK(spearman({1, 2, 2, 3}, {1, 2, 3, 4}).value() == Approx(4.5 / std::sqrt(22.5)));
   CHECK(!spearman({1, 2}, {1, 2}));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(!spearman({1, nan, 3}, {1, 2, 3}));
+  CHECK(!spearman({1, 2, 3}, {1, 2, nan}));
+  CHECK(std::isnan(quantile({1, nan, 3}, 0.5)));
   CHECK(!spearman({1, 1, 1}, {1, 2, 3}));
 }
 

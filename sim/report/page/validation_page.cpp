@@ -93,15 +93,23 @@ std::optional<PageTable> skipped_table(const json& document) {
   return table.rows.empty() ? std::nullopt : std::optional(table);
 }
 
+// A row that lacks one of its numbers, or was measured as 0, has no error.
+void add_row(ValidationRow row, Validation& validation) {
+  if (std::isfinite(row.error())) {
+    validation.rows.push_back(std::move(row));
+  }
+}
+
 // Rows predicted from a device's fits, grouped by what predicted them.
 Validation predicted_rows(const json& list) {
   Validation validation;
   for (const json& row : list) {
-    validation.rows.push_back({.case_name = text_at(row, "kernel"),
-                               .metric = "kernel_seconds",
-                               .group = text_at(row, "source"),
-                               .measured = number_at(row, "measured"),
-                               .predicted = number_at(row, "predicted")});
+    add_row({.case_name = text_at(row, "kernel"),
+             .metric = "kernel_seconds",
+             .group = text_at(row, "source"),
+             .measured = number_at(row, "measured"),
+             .predicted = number_at(row, "predicted")},
+            validation);
   }
   return validation;
 }
@@ -140,12 +148,13 @@ Answer fits_answer(const json& fits, const std::string& device) {
 DocumentPage validation_page(const JsonDocument& document) {
   Validation validation;
   for (const json& row : list_at(document.json(), "rows")) {
-    validation.rows.push_back({.case_name = text_at(row, "case"),
-                               .metric = text_at(row, "metric"),
-                               .group = text_at(row, "group"),
-                               .measured = number_at(row, "measured"),
-                               .predicted = number_at(row, "predicted"),
-                               .contest = text_at(row, "contest")});
+    add_row({.case_name = text_at(row, "case"),
+             .metric = text_at(row, "metric"),
+             .group = text_at(row, "group"),
+             .measured = number_at(row, "measured"),
+             .predicted = number_at(row, "predicted"),
+             .contest = text_at(row, "contest")},
+            validation);
   }
   PageSection findings{.title = "Findings", .sentences = accuracy_sentences(validation)};
   for (std::string& note : texts_at(document.json(), "notes")) {
