@@ -325,9 +325,10 @@ TEST_CASE("what a long run needs is asked of what is folded", "[explain][folding
                      1);
   REQUIRE(run.one.run.devices.size() == 8);
   WholeRun whole;
-  whole.timeline.start.resize(200'000);
+  whole.graph.work.resize(100'000);
+  whole.timeline.iterations = 2;
   CHECK(folded_of(run.one, whole) == nullptr);
-  whole.timeline.start.push_back(0);
+  whole.graph.work.push_back(0);
   CHECK(folded_of(run.one, whole) == &*run.one.graph);
 }
 
