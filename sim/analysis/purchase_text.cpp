@@ -1,6 +1,7 @@
 // A purchase for a terminal and as CSV.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 
 #include "sim/analysis/purchase.hpp"
 #include "sim/base/format/csv.hpp"

@@ -5,7 +5,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/strategy/dynamic_programming/contract_branches.hpp"
-#include "sim/strategy/dynamic_programming/max_load.hpp"
+#include "sim/strategy/dynamic_programming/max_load/max_load.hpp"
 
 namespace stagecraft {
 namespace {

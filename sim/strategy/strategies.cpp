@@ -6,7 +6,7 @@
 #include "sim/plan/estimate/check_plan.hpp"
 #include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan/estimate/total_memory.hpp"
-#include "sim/strategy/dynamic_programming/max_load.hpp"
+#include "sim/strategy/dynamic_programming/max_load/max_load.hpp"
 #include "sim/strategy/heuristic/mend_cuts.hpp"
 #include "sim/strategy/plan_in_groups.hpp"
 #include "sim/strategy/strategy.hpp"

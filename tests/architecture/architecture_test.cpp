@@ -61,7 +61,8 @@ const std::map<std::string, Folders>& include_table() {
     row("plan/estimate", {"plan/stage_cost"});
     row("strategy/heuristic", {"plan/estimate"});
     row("strategy/dynamic_programming", {"plan/estimate"});
-    row("strategy", {"strategy/heuristic", "strategy/dynamic_programming"});
+    row("strategy/dynamic_programming/max_load", {"strategy/dynamic_programming"});
+    row("strategy", {"strategy/heuristic", "strategy/dynamic_programming/max_load"});
     row("schedule", {"plan/likeness", "plan/estimate"});
     row("schedule/task_graph", {"schedule"});
     row("schedule/format", {"schedule"});

@@ -1,7 +1,7 @@
 // Least max-load over ideals: by hand, and what counts as load. The oracle is in brute_force_test.cpp, published
 // figures in tests/study/dnn_partitioning_test.cpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/strategy/dynamic_programming/max_load.hpp"
+#include "sim/strategy/dynamic_programming/max_load/max_load.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/strategy/dynamic_programming/max_load.hpp"
+#include "sim/strategy/dynamic_programming/max_load/max_load.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,202 +9,11 @@
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan/estimate/shares.hpp"
+#include "sim/strategy/dynamic_programming/max_load/ideal_sums.hpp"
 #include "sim/strategy/dynamic_programming/stage_borders.hpp"
 
 namespace stagecraft {
 namespace {
-
-// The cost of a route without its last link, or, if `inbound`, without its first; a single link stays.
-PathCost without_far_link(const Platform& platform, const Route& route, bool inbound) {
-  std::size_t links = 0;
-  for (const Leg& leg : route.legs) {
-    links += leg.links.size();
-  }
-  const std::size_t skipped = inbound ? 0 : links - 1;
-  PathCost cost;
-  std::size_t at = 0;
-  for (const Leg& leg : route.legs) {
-    double slowest = 0;
-    for (const LinkId link : leg.links) {
-      if (at++ != skipped || links == 1) {
-        cost.latency += platform.links[link].latency;
-        slowest = std::max(slowest, 1 / platform.links[link].bandwidth.value);
-      }
-    }
-    cost.seconds_per_byte += slowest;
-  }
-  return cost;
-}
-
-PathCost slowest_route(const Problem& problem, const std::vector<DeviceId>& devices, DeviceId device) {
-  PathCost slowest;
-  for (const DeviceId other : devices) {
-    if (other == device) {
-      continue;
-    }
-    for (const bool inbound : {false, true}) {
-      const Route* route = inbound ? problem.router.find(other, device) : problem.router.find(device, other);
-      const PathCost cost = without_far_link(problem.platform, *route, inbound);
-      slowest.latency = std::max(slowest.latency, cost.latency);
-      slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, cost.seconds_per_byte);
-    }
-  }
-  return slowest;
-}
-
-} // namespace
-
-std::vector<LoadGroup> load_groups(const Problem& problem, const std::vector<DeviceId>& devices) {
-  std::vector<LoadGroup> groups;
-  for (const DeviceId device : devices) {
-    const PathCost route = slowest_route(problem, devices, device);
-    const int type = problem.type_index(device);
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const LoadGroup& group) {
-      return group.type == type && group.route.latency == route.latency &&
-             group.route.seconds_per_byte == route.seconds_per_byte;
-    });
-    (same == groups.end() ? groups.emplace_back(LoadGroup{type, route, {}}) : *same).devices.push_back(device);
-  }
-  return groups;
-}
-
-std::vector<CrossingTensor> crossing_tensors(const Problem& problem) {
-  std::vector<CrossingTensor> tensors;
-  for (const SharedTensor& tensor : problem.model.tensors) {
-    const double bytes = problem.samples * tensor.elements * row_of(problem.training.precision).bytes;
-    tensors.push_back({tensor.ends, bytes, 1});
-  }
-  for (OperatorId op = 0; op < problem.model.size() && problem.model.tensors.empty(); ++op) {
-    const auto& users = problem.model.successors[op];
-    if (!users.empty()) {
-      tensors.push_back({{op}, 2 * problem.output_bytes(op).value, 2});
-      tensors.back().ends.insert(tensors.back().ends.end(), users.begin(), users.end());
-    }
-  }
-  return tensors;
-}
-
-double stage_load(const Problem& problem, const LoadGroup& group, const std::vector<CrossingTensor>& tensors,
-                  const std::vector<char>& inside) {
-  double load = 0;
-  for (OperatorId op = 0; op < problem.model.size(); ++op) {
-    load += inside[op] != 0 ? problem.seconds(group.type, op) : 0;
-  }
-  for (const CrossingTensor& tensor : tensors) {
-    const auto within =
-        std::count_if(tensor.ends.begin(), tensor.ends.end(), [&](OperatorId end) { return inside[end] != 0; });
-    if (within > 0 && within < static_cast<std::ptrdiff_t>(tensor.ends.size())) {
-      load += tensor.transfers * group.route.latency.value + tensor.bytes * group.route.seconds_per_byte;
-    }
-  }
-  return load;
-}
-
-namespace {
-
-// Sums over each ideal, so that sums over a stage are differences.
-struct IdealSums {
-  std::vector<std::vector<double>> seconds; ///< [group][ideal], over operators that have a kernel
-  std::vector<std::vector<int>> lacking;    ///< [group][ideal]
-  std::vector<Activations> stash;
-  std::vector<double> parameters, resident, input;
-  std::vector<double> cut_bytes;              ///< [ideal]: of operators inside with a user outside
-  std::vector<double> fixed, per_micro_batch; ///< memory of a stage of the ideal, without what crosses its borders
-  std::vector<double> open_bytes;             ///< [ideal]: of crossing tensors with ends inside and outside
-  std::vector<int> open_transfers;
-  std::vector<double> left;  ///< [ideal]: least share of a group's whole work that is left outside
-  BitRows open;              ///< [ideal]: those tensors
-  BitRows ends;              ///< [tensor]: its operators
-  std::vector<double> speed; ///< [group]: whole works per second
-};
-
-void sum_times(const Problem& problem, const std::vector<LoadGroup>& groups, const BitRows& ideals, IdealSums& sums) {
-  const int n = problem.model.size();
-  std::vector<double> share(n, kInfinity);
-  for (const LoadGroup& group : groups) {
-    double whole = 0;
-    for (OperatorId op = 0; op < n; ++op) {
-      const double time = problem.seconds(group.type, op);
-      whole += std::isinf(time) ? 0 : time;
-    }
-    sums.speed.push_back(whole > 0 ? 1 / whole : 0);
-    for (OperatorId op = 0; op < n; ++op) {
-      share[op] = std::min(share[op], problem.seconds(group.type, op) * (whole > 0 ? 1 / whole : 0));
-    }
-    auto& seconds = sums.seconds.emplace_back(ideals.rows(), 0.0);
-    auto& lacking = sums.lacking.emplace_back(ideals.rows(), 0);
-    for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
-      const bool more = continues(ideals, ideal);
-      seconds[ideal] = more ? seconds[ideal - 1] : 0;
-      lacking[ideal] = more ? lacking[ideal - 1] : 0;
-      for_each_added(ideals, ideal, more, [&](OperatorId op) {
-        const double time = problem.seconds(group.type, op);
-        seconds[ideal] += std::isinf(time) ? 0 : time;
-        lacking[ideal] += std::isinf(time) ? 1 : 0;
-      });
-    }
-  }
-  sums.left.assign(ideals.rows(), 0.0);
-  for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
-    for (OperatorId op = 0; op < n; ++op) {
-      sums.left[ideal] += has_bit(ideals.row(ideal), op) || !std::isfinite(share[op]) ? 0 : share[op];
-    }
-  }
-}
-
-void sum_memory(const PlanRequest& request, const BitRows& ideals, const StageBorders& borders, IdealSums& sums) {
-  const Problem& problem = request.problem;
-  double parameters = 0;
-  double resident = 0;
-  Activations stash;
-  double input = 0;
-  for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
-    const bool more = continues(ideals, ideal);
-    if (!more) {
-      parameters = resident = input = 0;
-      stash = {};
-    }
-    for_each_added(ideals, ideal, more, [&](OperatorId op) {
-      parameters += problem.model.operators[op].parameters;
-      resident += problem.model.operators[op].resident_bytes;
-      stash += problem.stash(op);
-      input += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
-    });
-    sums.parameters.push_back(parameters);
-    sums.resident.push_back(resident);
-    sums.stash.push_back(stash);
-    sums.input.push_back(input);
-    sums.cut_bytes.push_back(borders.cut_bytes(ideal).value);
-    const StageMemory memory =
-        memory_of_stage(problem, {parameters, Bytes{resident}, stash}, problem.training.recompute.what);
-    sums.fixed.push_back(memory.fixed(request.versions).value);
-    sums.per_micro_batch.push_back(memory.per_micro_batch.value);
-  }
-}
-
-void sum_tensors(const Problem& problem, const std::vector<CrossingTensor>& tensors, const BitRows& ideals,
-                 IdealSums& sums) {
-  const int count = static_cast<int>(tensors.size());
-  sums.open = BitRows(ideals.rows(), count);
-  sums.ends = BitRows(count, problem.model.size());
-  sums.open_bytes.assign(ideals.rows(), 0.0);
-  sums.open_transfers.assign(ideals.rows(), 0);
-  for (int tensor = 0; tensor < count; ++tensor) {
-    for (const OperatorId end : tensors[tensor].ends) {
-      set_bit(sums.ends.row(tensor), end);
-    }
-    for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
-      const auto& ends = tensors[tensor].ends;
-      const auto inside =
-          std::count_if(ends.begin(), ends.end(), [&](OperatorId end) { return has_bit(ideals.row(ideal), end); });
-      if (inside > 0 && inside < static_cast<std::ptrdiff_t>(ends.size())) {
-        set_bit(sums.open.row(ideal), tensor);
-        sums.open_bytes[ideal] += tensors[tensor].bytes;
-        sums.open_transfers[ideal] += tensors[tensor].transfers;
-      }
-    }
-  }
-}
 
 // dp[ideal][c]: the least max-load of stages that fill the ideal with c[g] devices of group g (a number in mixed
 // radix).
@@ -212,10 +21,7 @@ class MaxLoadSearch {
 public:
   MaxLoadSearch(const PlanRequest& request, const std::vector<LoadGroup>& groups, const BitRows& ideals)
       : request_(request), groups_(groups), ideals_(ideals), borders_(request.problem, ideals),
-        tensors_(crossing_tensors(request.problem)) {
-    sum_times(request.problem, groups, ideals, sums_);
-    sum_memory(request, ideals, borders_, sums_);
-    sum_tensors(request.problem, tensors_, ideals, sums_);
+        tensors_(crossing_tensors(request.problem)), sums_(ideal_sums(request, groups, tensors_, ideals, borders_)) {
     number_counts();
     fastest_ = *std::max_element(sums_.speed.begin(), sums_.speed.end()) * (1 + kTie);
     for (int ideal = 1; ideal < ideals.rows(); ++ideal) {
