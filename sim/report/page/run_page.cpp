@@ -209,7 +209,7 @@ RunRecompute read_recompute(const json& run) {
           .rule = {.early = found->value("when", "early") == "early",
                    .skip_after_own_forward = found->value("skip_after_forward", false),
                    .except_last_micro_batch = found->value("except_last", false)},
-          .blocks = found->value("blocks", 0)};
+          .blocks = whole_at(*found, "blocks", 0)};
 }
 
 // The fields of a run that remarks are made from.
