@@ -6,6 +6,7 @@
 
 #include "sim/base/large_count.hpp"
 #include "sim/base/units.hpp"
+#include "sim/report/error_of_ratio.hpp"
 
 namespace stagecraft {
 namespace {
@@ -50,13 +51,18 @@ void apply_limits(const PurchaseTerms& terms, Choice& choice) {
   }
 }
 
+// Whether memory may be short, by how far off predictions of others were.
+bool may_not_fit(const Run& run) {
+  return run.expected_memory && run.expected_memory->high > run.expected_memory->have;
+}
+
 // What the figures of a run that fits do not show.
 void add_remarks(Choice& choice) {
   const Run& run = choice.run;
   if (!choice.price.is_known) {
     add_clause(choice.remark, "nobody says what it costs");
   }
-  if (run.expected_memory && run.expected_memory->high > run.expected_memory->have) {
+  if (may_not_fit(run)) {
     add_clause(choice.remark, "may not fit: measured, it may need " + to_text(run.expected_memory->high) + " of " +
                                   to_text(run.expected_memory->have));
   }
@@ -139,19 +145,25 @@ std::vector<Setting> settings_for(const Offer& offer, const Platform& platform, 
 }
 
 Choice choice_of(const PurchaseTerms& terms, const Offer& offer, const Study& study, const Comparison& comparison) {
-  std::optional<Choice> best;
+  std::vector<Choice> choices;
+  for (const Run& run : comparison.runs) {
+    if (run.feasible && comparison.competes(run)) {
+      choices.push_back(choice_of_run(terms, offer, study, run));
+    }
+  }
+  if (choices.empty()) {
+    return choice_that_does_not_fit(offer, study, comparison.runs);
+  }
   const auto is_better = [&](const Choice& one, const Choice& other) {
     return one.qualifies() != other.qualifies() ? one.qualifies() : terms.goal->of(one) < terms.goal->of(other);
   };
-  for (const Run& run : comparison.runs) {
-    if (run.feasible && comparison.competes(run)) {
-      Choice choice = choice_of_run(terms, offer, study, run);
-      if (!best || is_better(choice, *best)) {
-        best = std::move(choice);
-      }
-    }
-  }
-  return best ? *best : choice_that_does_not_fit(offer, study, comparison.runs);
+  std::stable_sort(choices.begin(), choices.end(), is_better);
+  const Choice& best = choices.front();
+  const auto safe = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
+    return !may_not_fit(choice.run) && choice.qualifies() == best.qualifies() &&
+           terms.goal->of(choice) <= terms.goal->of(best) * (1 + kErrorOfRatio);
+  });
+  return safe != choices.end() ? *safe : best;
 }
 
 } // namespace stagecraft

@@ -40,7 +40,8 @@ std::vector<Offer> read_offers(const yaml::Node& node);
 std::vector<Setting> settings_for(const Offer& offer, const Platform& platform, const std::vector<Setting>& settings);
 
 /// The best run of a ranked comparison for this buyer: of those that compete with the winner the least by the goal
-/// within the limits, or the least of all where each breaks one. The study says how many tokens are trained.
+/// within the limits, or the least of all where each breaks one; of those as good as it, by how far off ratios of two
+/// predictions are, one whose memory surely fits. The study says how many tokens are trained.
 Choice choice_of(const PurchaseTerms& terms, const Offer& offer, const Study& study, const Comparison& comparison);
 
 } // namespace stagecraft

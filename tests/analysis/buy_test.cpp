@@ -151,6 +151,19 @@ TEST_CASE("of the runs on an offer the best that keeps the limits is taken", "[a
   CHECK(none.why_not == "too large");
 }
 
+TEST_CASE("of runs that are as good as the best one is taken that surely fits", "[analysis][buy]") {
+  Run tight = run_of(1);
+  tight.expected_memory = RunExpectedMemory{.peak = Bytes{78}, .have = Bytes{80}, .low = Bytes{70}, .high = Bytes{81}};
+  CHECK_THAT(chosen("", {tight}).remark, Contains("may not fit"));
+  CHECK(chosen("", {tight, run_of(1 + kErrorOfRatio - 1e-6)}).remark.empty());
+  CHECK_THAT(chosen("", {tight, run_of(1 + kErrorOfRatio + 1e-6)}).remark, Contains("may not fit"));
+  tight.expected_memory->high = Bytes{80};
+  CHECK(chosen("", {tight}).remark.empty()); // all of its memory is not too much
+  // A limit goes before that.
+  tight.expected_memory->high = Bytes{81};
+  CHECK_THAT(chosen("constraints: {training-time: 1000000 s}", {tight, run_of(1.05)}).remark, Contains("may not fit"));
+}
+
 TEST_CASE("an offer is paid for whole, with devices that have no work", "[analysis][buy]") {
   Run run = run_of();
   run.devices = {"a"};
