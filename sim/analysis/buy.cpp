@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/large_count.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/error_of_ratio.hpp"
@@ -45,15 +46,24 @@ void apply_limits(const PurchaseTerms& terms, Choice& choice) {
   const WholeTraining& whole = choice.whole;
   apply_limit(terms.time, whole.time, "takes " + training_time_in_words(whole.time), "may take", choice);
   if (choice.price.is_known) {
-    apply_limit(terms.budget, whole.cost, "costs " + with_commas(whole.cost.value) + " USD", "may cost", choice);
+    apply_limit(terms.budget, whole.cost, "costs " + three_digits(whole.cost.value) + " USD", "may cost", choice);
   } else if (terms.budget) {
     add_clause(choice.why_not, "costs what nobody says");
   }
 }
 
-// Whether memory may be short, by how far off predictions of others were.
+// Whether memory may be short, or surely is not, by how far off predictions of others were.
 bool may_not_fit(const Run& run) {
   return run.expected_memory && run.expected_memory->high > run.expected_memory->have;
+}
+bool surely_fits(const Run& run) {
+  return run.expected_memory && run.expected_memory->high <= run.expected_memory->have;
+}
+
+// By what part of the best a choice takes more; of its time where nobody knows what is asked for.
+double behind(const PurchaseTerms& terms, const Choice& choice, const Choice& best) {
+  const double asked = terms.goal->of(choice) / terms.goal->of(best) - 1;
+  return std::isfinite(asked) ? asked : choice.whole.time / best.whole.time - 1;
 }
 
 // What the figures of a run that fits do not show.
@@ -97,8 +107,13 @@ Choice choice_of_run(const PurchaseTerms& terms, const Offer& offer, const Study
   if (terms.failures) {
     count_failures(*terms.failures, choice);
   }
-  if (!std::isfinite(choice.whole.time.value)) {
+  constexpr double kNextToNothing = 0.01;
+  if (choice.goodput && !(*choice.goodput >= kNextToNothing)) {
     choice.why_not = "never ends, since its devices fail more often than they reach a checkpoint";
+    choice.whole.time = Seconds{kInfinity};
+    choice.whole.cost = Dollars{kInfinity};
+    choice.kilowatt_hours = kInfinity;
+    choice.goodput = 0;
     return choice;
   }
   choice.whole.cost = choice.price.rate * choice.whole.time;
@@ -154,16 +169,21 @@ Choice choice_of(const PurchaseTerms& terms, const Offer& offer, const Study& st
   if (choices.empty()) {
     return choice_that_does_not_fit(offer, study, comparison.runs);
   }
-  const auto is_better = [&](const Choice& one, const Choice& other) {
-    return one.qualifies() != other.qualifies() ? one.qualifies() : terms.goal->of(one) < terms.goal->of(other);
+  const auto rank = [&](const Choice& choice) {
+    return std::tuple{!choice.qualifies(), terms.goal->of(choice), choice.whole.time.value};
   };
-  std::stable_sort(choices.begin(), choices.end(), is_better);
+  std::stable_sort(choices.begin(), choices.end(),
+                   [&](const Choice& one, const Choice& other) { return rank(one) < rank(other); });
   const Choice& best = choices.front();
   const auto safe = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
-    return !may_not_fit(choice.run) && choice.qualifies() == best.qualifies() &&
-           terms.goal->of(choice) <= terms.goal->of(best) * (1 + kErrorOfRatio);
+    return surely_fits(choice.run) && choice.qualifies() == best.qualifies() &&
+           behind(terms, choice, best) <= kErrorOfRatio;
   });
-  return safe != choices.end() ? *safe : best;
+  if (safe == choices.end() || safe == choices.begin()) {
+    return best;
+  }
+  add_clause(safe->remark, "a plan that is " + percent(behind(terms, *safe, best), 1) + " better may not fit");
+  return *safe;
 }
 
 } // namespace stagecraft

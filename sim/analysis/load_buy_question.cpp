@@ -143,6 +143,31 @@ std::vector<Offer> read_offers(const yaml::Node& node) {
   return offers;
 }
 
+namespace {
+
+// Prices by type one by one, since not every offer has every type: those of the study in front of the settings.
+void spread_prices(yaml::Node& study, std::vector<Setting>& settings) {
+  std::vector<Setting> spread;
+  const auto add = [&](const yaml::Node& prices) {
+    for (const yaml::Node::Entry& entry : prices.entries) {
+      spread.push_back({"price." + entry.key, "", entry.value});
+    }
+  };
+  if (const yaml::Node* prices = study.find("price"); prices != nullptr && prices->kind == yaml::Node::Kind::map) {
+    add(*prices);
+    yaml::erase(study, {"price"});
+  }
+  for (Setting& setting : settings) {
+    const yaml::Node value = setting.key != "price" ? yaml::Node{}
+                             : setting.parsed       ? *setting.parsed
+                                                    : yaml::parse(setting.value, "--set price");
+    value.kind == yaml::Node::Kind::map ? add(value) : spread.push_back(std::move(setting));
+  }
+  settings = std::move(spread);
+}
+
+} // namespace
+
 BuyQuestion load_buy_question(const yaml::Node& study, std::vector<Setting>& settings) {
   BuyQuestion question{.rest = study};
   for (const Setting& setting : settings) {
@@ -152,6 +177,7 @@ BuyQuestion load_buy_question(const yaml::Node& study, std::vector<Setting>& set
   }
   std::erase_if(settings, is_of_buy);
   refuse_other_questions(question.rest, settings);
+  spread_prices(question.rest, settings);
   static const yaml::Node kNothing{.kind = yaml::Node::Kind::map};
   const yaml::Node* buy = question.rest.find("buy");
   read_buy(buy != nullptr ? *buy : kNothing, question);

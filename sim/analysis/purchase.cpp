@@ -66,10 +66,17 @@ std::string distinction_of(const Purchase& purchase) {
                              " of " + offers + " that qualify";
 }
 
+// What is asked for, where the days and dollars do not say it.
+std::string energy_of(const Purchase& purchase) {
+  const bool asked = purchase.terms.goal->name == "training-energy";
+  return asked ? "; its machines draw " + three_digits(purchase.choices.front().kilowatt_hours) + " kWh" : "";
+}
+
 std::string answer_of(const Purchase& purchase) {
-  return purchase.is_chosen() ? "Train " + purchase.model + " on " + purchase.choices.front().offer +
-                                    distinction_of(purchase) + ": " + in_words(purchase.choices.front().whole) + "."
-                              : answer_without_choice(purchase);
+  return purchase.is_chosen()
+             ? "Train " + purchase.model + " on " + purchase.choices.front().offer + distinction_of(purchase) + ": " +
+                   in_words(purchase.choices.front().whole) + energy_of(purchase) + "."
+             : answer_without_choice(purchase);
 }
 
 // An offer behind the best.
@@ -99,6 +106,23 @@ std::string in_words(const Behind& one, const Purchase& purchase) {
          ")";
 }
 
+// How far off the ratio of two choices is, in the median: on one kind of machines as ratios are, on two as the worse
+// known of them where that is more. Nothing where nobody knows it of one.
+std::optional<double> error_between(const Choice& one, const Choice& other) {
+  if (one.device_types == other.device_types) {
+    return kErrorOfRatio;
+  }
+  return one.run.expected && other.run.expected
+             ? std::optional(std::max({kErrorOfRatio, one.run.expected->median, other.run.expected->median}))
+             : std::nullopt;
+}
+
+std::string in_words(const std::optional<double>& error) {
+  return !error                    ? "nothing says how far off their ratio is"
+         : *error <= kErrorOfRatio ? error_of_ratio_in_words()
+                                   : "runs like one of them are " + percent(*error, 0) + " off in the median";
+}
+
 // What is as good as the best, or how far behind the next is, by how far off ratios of two predictions are.
 std::string sure_of(const Purchase& purchase) {
   const std::vector<Behind> behind = behind_best(purchase);
@@ -106,19 +130,23 @@ std::string sure_of(const Purchase& purchase) {
     return "";
   }
   std::vector<std::string> close;
-  const WholeTraining& best = purchase.choices.front().whole;
-  const Choice* fastest = &purchase.choices.front();
+  const Choice& best = purchase.choices.front();
+  const Choice* fastest = &best;
+  std::optional<double> error = 0;
   for (const Behind& one : behind) {
-    if (one.lead < kErrorOfRatio) {
+    const std::optional<double> between = error_between(best, *one.choice);
+    if (one.lead < between.value_or(kErrorOfRatio)) {
       close.push_back(in_words(one, purchase));
       fastest = one.choice->whole.time < fastest->whole.time ? one.choice : fastest;
+      error = error && between ? std::optional(std::max(*error, *between)) : std::nullopt;
     }
   }
   if (close.empty()) {
-    return "The next is " + in_words(behind.front(), purchase) + "; " + error_of_ratio_in_words() + ".";
+    return "The next is " + in_words(behind.front(), purchase) + ": " +
+           in_words(error_between(best, *behind.front().choice)) + ".";
   }
-  const bool sooner = fastest->whole.time < best.time * (1 - kErrorOfRatio);
-  return "Too close to call against " + join(close) + ": " + error_of_ratio_in_words() + "." +
+  const bool sooner = fastest->whole.time < best.whole.time * (1 - kErrorOfRatio);
+  return "Too close to call against " + join(close) + ": " + in_words(error) + "." +
          (sooner
               ? " Of these " + fastest->offer + " is the fastest: " + training_time_in_words(fastest->whole.time) + "."
               : "");
@@ -167,18 +195,21 @@ std::string assumed_of(const Purchase& purchase) {
 
 // Batches that differ change what is learnt, so the reader must know.
 std::string batches_of(const Purchase& purchase) {
-  const auto [least, most] =
-      std::minmax_element(purchase.choices.begin(), purchase.choices.end(),
-                          [](const Choice& one, const Choice& other) { return one.global_batch < other.global_batch; });
-  return least->global_batch == most->global_batch
-             ? ""
-             : "Batches differ, from " + std::to_string(least->global_batch) + " to " +
-                   std::to_string(most->global_batch) + " samples, and with them what is learnt.";
+  int least = 0, most = 0;
+  for (const Choice& choice : purchase.choices) {
+    if (choice.fits()) {
+      least = least == 0 ? choice.global_batch : std::min(least, choice.global_batch);
+      most = std::max(most, choice.global_batch);
+    }
+  }
+  return least == most ? ""
+                       : "Batches differ, from " + std::to_string(least) + " to " + std::to_string(most) +
+                             " samples, and with them what is learnt.";
 }
 
 std::string framework_of(const Purchase& purchase) {
   const bool ideal = std::any_of(purchase.choices.begin(), purchase.choices.end(),
-                                 [](const Choice& choice) { return choice.framework.empty(); });
+                                 [](const Choice& choice) { return choice.fits() && choice.framework.empty(); });
   return ideal ? "No framework is named, so the machines are ideal and the times too short; --set "
                  "training.framework=NAME names one."
                : "";

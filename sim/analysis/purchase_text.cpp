@@ -25,7 +25,7 @@ std::vector<Cell> cells_of(const Choice& choice, Style style) {
   const bool ends = std::isfinite(choice.whole.time.value), paid = ends && choice.price.is_known;
   const std::string mark = choice.whole.assumed ? kAssumedMark : "";
   return {{ends ? three_digits(days_of(choice)) : "never", style},
-          {paid ? mark + with_commas(choice.whole.cost.value) : "", style},
+          {paid ? mark + three_digits(choice.whole.cost.value) : "", style},
           {ends ? range_in_words(days_of(choice), choice.whole) : "", style},
           {paid ? range_in_words(choice.whole.cost.value, choice.whole, mark) : "", style},
           {std::to_string(choice.devices), style},

@@ -43,7 +43,7 @@ std::optional<WholeTraining> whole_training(const Run& run) {
 
 std::string training_time_in_words(Seconds time) {
   const bool days = in_days(time);
-  return number_of(time, days) + (days ? " days" : " hours");
+  return three_digits(time.value / (days ? kSecondsOfDay : kSecondsOfHour)) + (days ? " days" : " hours");
 }
 
 std::string in_words(const WholeTraining& training) {

@@ -155,13 +155,22 @@ TEST_CASE("of runs that are as good as the best one is taken that surely fits", 
   Run tight = run_of(1);
   tight.expected_memory = RunExpectedMemory{.peak = Bytes{78}, .have = Bytes{80}, .low = Bytes{70}, .high = Bytes{81}};
   CHECK_THAT(chosen("", {tight}).remark, Contains("may not fit"));
-  CHECK(chosen("", {tight, run_of(1 + kErrorOfRatio - 1e-6)}).remark.empty());
-  CHECK_THAT(chosen("", {tight, run_of(1 + kErrorOfRatio + 1e-6)}).remark, Contains("may not fit"));
+  const auto safe = [](double seconds) {
+    Run run = run_of(seconds);
+    run.expected_memory = RunExpectedMemory{.peak = Bytes{70}, .have = Bytes{80}, .low = Bytes{60}, .high = Bytes{80}};
+    return run;
+  };
+  CHECK(chosen("", {tight, safe(1 + kErrorOfRatio - 1e-6)}).remark == "a plan that is 6.0 % better may not fit");
+  CHECK_THAT(chosen("", {tight, safe(1 + kErrorOfRatio + 1e-6)}).remark, StartsWith("may not fit: "));
+  CHECK_THAT(chosen("", {tight, run_of(1.01)}).remark, StartsWith("may not fit: ")); // of which nobody knows it
+  // Without a price the time decides.
+  CHECK(chosen("", {tight, safe(1.05)}, -1).whole.time.value == exactly(1.05e6));
+  CHECK(chosen("", {tight, safe(1.07)}, -1).whole.time.value == exactly(1e6));
   tight.expected_memory->high = Bytes{80};
   CHECK(chosen("", {tight}).remark.empty()); // all of its memory is not too much
   // A limit goes before that.
   tight.expected_memory->high = Bytes{81};
-  CHECK_THAT(chosen("constraints: {training-time: 1000000 s}", {tight, run_of(1.05)}).remark, Contains("may not fit"));
+  CHECK_THAT(chosen("constraints: {training-time: 1000000 s}", {tight, safe(1.05)}).remark, Contains("may not fit"));
 }
 
 TEST_CASE("an offer is paid for whole, with devices that have no work", "[analysis][buy]") {
@@ -188,6 +197,16 @@ TEST_CASE("prices are of the types that an offer has, and its own goes before th
   CHECK(keys(read_offers(yaml::parse("{platform: p, price: 3 USD/h}", "offer")).front()) == "platform seed price ");
 }
 
+TEST_CASE("prices by type are each for the offers that have the type", "[analysis][buy]") {
+  std::vector<Setting> settings = {{"price", "{b: 3 USD/h}"}};
+  const BuyQuestion question =
+      load_buy_question(yaml::parse("model: m\nprice: {a: 1 USD/h}\nbuy: {offers: [o]}\n", "study.yaml"), settings);
+  CHECK(question.rest.find("price") == nullptr);
+  REQUIRE(settings.size() == 2);
+  CHECK(settings[0].key == "price.a");
+  CHECK(settings[1].key == "price.b"); // later ones go before those of the study
+}
+
 TEST_CASE("failures lengthen the training and make it dearer", "[analysis][buy]") {
   // Two devices fail every 200 s, one of them every 100; 10 iterations and a checkpoint of 2 s take 12 s.
   const Choice choice =
@@ -198,8 +217,13 @@ TEST_CASE("failures lengthen the training and make it dearer", "[analysis][buy]"
   CHECK(choice.whole.time.value == exactly(1e6 * each));
   CHECK(choice.whole.cost.value == exactly(50 * each));
   CHECK(choice.kilowatt_hours == exactly(100 * each));
-  CHECK_THAT(chosen("failures: {mean_time_between: 1 ms, checkpoint_every: 1000}", {run_of()}).why_not,
-             Contains("more often"));
+  for (const char* often : {"1 ms", "20 s"}) { // a segment takes 100 s, in which two devices fail far too often
+    const Choice never =
+        chosen("failures: {mean_time_between: " + std::string(often) + ", checkpoint_every: 100}", {run_of()});
+    CHECK_THAT(never.why_not, Contains("more often"));
+    CHECK(std::isinf(never.whole.time.value));
+    CHECK(std::isinf(never.whole.cost.value));
+  }
 }
 
 // Of so many seconds an iteration, and dollars for the whole training.
@@ -249,6 +273,16 @@ TEST_CASE("a lead that predictions are not sure of is too close to call", "[anal
   const auto sure = [](double lead) { return decided({named("one", 1, 5), named("other", 1, 5 * (1 + lead))}).sure; };
   CHECK_THAT(sure(kErrorOfRatio - 1e-3), StartsWith("Too close to call against other"));
   CHECK_THAT(sure(kErrorOfRatio + 1e-3), StartsWith("The next is other"));
+  // Of two device types the worse known decides.
+  Choice one = named("one", 1, 5), other = named("other", 1, 5.5);
+  one.device_types = {"a"};
+  other.device_types = {"b"};
+  other.run.expected->median = 0.16;
+  CHECK_THAT(decided({one, other}).sure, StartsWith("Too close to call against other (10 % dearer): runs like one"));
+  other.run.expected->median = 0.05;
+  CHECK_THAT(decided({one, other}).sure, StartsWith("The next is other"));
+  other.run.expected.reset();
+  CHECK_THAT(decided({one, other}).sure, Contains("nothing says how far off"));
   // Of those that cost as good as the same the fastest is named.
   CHECK_THAT(decided({named("slow", 2, 5), named("fast", 1, 5.1)}).sure,
              Contains("Of these fast is the fastest: 11.6 days"));

@@ -8,10 +8,11 @@ namespace stagecraft {
 namespace {
 
 std::map<std::string, std::string> assumed(const std::string& model, const std::string& platform,
-                                           const std::vector<Setting>& given = {}, const TryDegrees& attempt = {}) {
+                                           const std::vector<Setting>& given = {}, const TryDegrees& attempt = {},
+                                           AssumedDegrees degrees = AssumedDegrees::where_needed) {
   const Study study = study_of_model({.model = model, .platform = platform, .reading = {}}, {}).study;
   std::map<std::string, std::string> values;
-  for (const Setting& setting : assumptions_for(*study.model, study.platform, given, attempt).settings) {
+  for (const Setting& setting : assumptions_for(*study.model, study.platform, given, attempt, degrees).settings) {
     values[setting.key] = setting.value;
   }
   return values;
@@ -54,6 +55,27 @@ TEST_CASE("on many devices a replica gets as few as hold it, first within a node
   CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal]");
   // 8.03e9 * (4 + 12 / 128) = 32.9e9 B fit on one device.
   CHECK(assumed("llama3-8b", "16 x dgx-h100").at("training.parallel") == "{tensor: 1, pipeline: 1, zero: 1}");
+}
+
+TEST_CASE("degrees are assumed on few devices where platforms of many sizes compare", "[app]") {
+  CHECK(assumed("gpt2", "dgx-h100").count("training.parallel") == 0); // holds the model eight times
+  const auto values = assumed("gpt2", "dgx-h100", {}, {}, AssumedDegrees::anywhere);
+  CHECK(values.at("training.parallel") == "{tensor: 1, pipeline: 1, zero: 1}");
+  CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal, dapple]");
+  // Unlike devices have none.
+  CHECK(assumed("gpt2", "mixed-v100-p100", {}, {}, AssumedDegrees::anywhere).count("training.parallel") == 0);
+}
+
+TEST_CASE("no degrees are assumed beside strategies of which none keeps them", "[app]") {
+  const auto degrees = [](const std::string& strategies) {
+    return assumed("llama3-8b", "4 x dgx-h100", {{"compare.strategies", strategies}}).count("training.parallel");
+  };
+  CHECK(degrees("data-parallel") == 0);
+  CHECK(degrees("[single, data-parallel]") == 0);
+  CHECK(degrees("[data-parallel, mesh]") == 1);
+  CHECK(degrees("uniform") == 1);
+  CHECK(degrees("all") == 1);
+  CHECK(degrees("[]") == 0);
 }
 
 // What assumptions_for() tries, in its order.

@@ -3,6 +3,7 @@
 #include "sim/analysis/buy.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
@@ -69,23 +70,23 @@ struct Asked {
   const BuyCommand& options;
   std::vector<Setting> settings; ///< of the command line, without those of the question
   BuyQuestion question;
+  yaml::Node document; ///< of a study, or of the model
+  std::string file;    ///< the study's; "": none
 
-  bool is_of_study() const { return is_study(options.model.model); }
-  /// The offered machines with the rest of the study, or with the model; what is left open is assumed.
-  GivenStudy study_of(const Offer& offer, const Platform& platform, const std::vector<Setting>& more) const {
-    std::vector<Setting> all = settings_for(offer, platform, settings);
-    all.insert(all.end(), more.begin(), more.end());
-    return is_of_study() ? completed_study(question.rest, options.model.model, all)
-                         : completed_study(options.model, all);
-  }
+  /// The offered machines as the settings change them.
   Platform platform_of(const Offer& offer) const {
-    const yaml::Node* own = question.rest.find("platform");
-    const auto set = std::find_if(settings.rbegin(), settings.rend(),
-                                  [](const Setting& setting) { return setting.key == "platform"; });
-    const Folders folders = folders_of(is_of_study() ? options.model.model : "");
-    return offer.platform           ? read_platform(*offer.platform, folders, {})
-           : set != settings.rend() ? read_platform(yaml::parse(set->value, "--set platform"), folders, {})
-                                    : read_platform(*own, folders, {});
+    yaml::Node platform{.kind = yaml::Node::Kind::map, .where = document.where};
+    const auto add = [&](const yaml::Node& node) { platform.entries.push_back({"platform", node.where, node}); };
+    if (offer.platform) {
+      add(*offer.platform);
+    } else if (const yaml::Node* own = document.find("platform")) {
+      add(*own);
+    }
+    std::vector<Setting> of_platform;
+    std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_platform),
+                 [](const Setting& setting) { return setting.key.starts_with("platform"); });
+    const ChangedStudy changed = changed_study(platform, of_platform);
+    return read_platform(*changed.document.find("platform"), folders_of(file), changed.of_platform);
   }
 };
 
@@ -97,54 +98,88 @@ Asked asked_by(const BuyCommand& options) {
   } else if (options.model.devices > 0) {
     throw InputError({"--devices", 0, 0}, "machines to buy have names and prices; allowed: --offer '2 x dgx-h100'");
   }
-  BuyQuestion question = load_buy_question(of_study ? yaml::load(options.model.model)
-                                                    : study_document(options.model.model, options.model.platform),
-                                           settings);
-  return {options, std::move(settings), std::move(question)};
+  BuyQuestion question =
+      load_buy_question(of_study ? yaml::load(options.model.model) : document_of(options.model), settings);
+  yaml::Node document = question.rest;
+  return {options, std::move(settings), std::move(question), std::move(document), of_study ? options.model.model : ""};
 }
 
-// A price of a type that no offer has would change nothing.
-void refuse_idle_prices(const std::vector<Setting>& settings, const std::vector<Platform>& platforms) {
+// A price of a type that no offer has at the catalogue's price would change nothing.
+void refuse_idle_prices(const Asked& asked, const std::vector<Platform>& platforms) {
   constexpr std::string_view kPrice = "price.";
   std::vector<std::string> types;
-  for (const Platform& platform : platforms) {
-    for (const DeviceType& type : platform.types) {
-      if (std::find(types.begin(), types.end(), type.name) == types.end()) {
+  for (std::size_t at = 0; at < platforms.size(); ++at) {
+    for (const DeviceType& type : platforms[at].types) {
+      if (!asked.question.offers[at].price && std::find(types.begin(), types.end(), type.name) == types.end()) {
         types.push_back(type.name);
       }
     }
   }
-  for (const Setting& setting : settings) {
-    const std::string type = setting.key.starts_with(kPrice) ? setting.key.substr(kPrice.size()) : types.front();
-    if (std::find(types.begin(), types.end(), type) == types.end()) {
-      throw InputError({"--price", 0, 0}, "no offer has a '" + type + "'; allowed: " + join(types));
+  for (const Setting& setting : asked.settings) {
+    const bool of_type = setting.key.starts_with(kPrice);
+    const std::string type = of_type ? setting.key.substr(kPrice.size()) : "";
+    const bool idle =
+        of_type ? std::find(types.begin(), types.end(), type) == types.end() : setting.key == "price" && types.empty();
+    if (idle) {
+      throw InputError(setting.parsed ? setting.parsed->where : Where{"--set " + setting.key, 0, 0},
+                       "no offer without a price of its own has " + (of_type ? "a '" + type + "'" : "devices") +
+                           (types.empty() ? "" : "; allowed: " + join(types)));
     }
   }
 }
 
-// The studies of all offers. Where some get a framework and others none, since nobody names one, all get that one: an
-// ideal machine would win against real ones.
+const std::string* value_of(const std::vector<Setting>& settings, const std::string& key) {
+  const auto found =
+      std::find_if(settings.begin(), settings.end(), [&](const Setting& setting) { return setting.key == key; });
+  return found == settings.end() ? nullptr : &found->value;
+}
+
+// What must be the same for all offers, where nobody says it: the framework, since an ideal machine would win against
+// real ones, and the batch, the least that each would take a whole number of times.
+std::vector<Setting> shared_assumptions(const std::vector<std::vector<Setting>>& assumed) {
+  constexpr long kMostTimes = 8; // the largest of them
+  std::vector<Setting> shared;
+  long common = 1, largest = 0;
+  for (const std::vector<Setting>& of_offer : assumed) {
+    const std::string* framework = value_of(of_offer, "training.framework");
+    if (framework != nullptr && shared.empty()) {
+      shared.push_back({"training.framework", *framework});
+    }
+    if (const std::string* batch = value_of(of_offer, "training.global_batch")) {
+      const long samples = std::stol(*batch);
+      largest = std::max(largest, samples);
+      common = std::lcm(common, samples);
+    }
+  }
+  if (largest > 0) {
+    shared.push_back({"training.global_batch", std::to_string(common <= kMostTimes * largest ? common : largest)});
+  }
+  return shared;
+}
+
+// The studies of all offers, with the same assumptions where these would decide who wins.
 std::vector<GivenStudy> studies_of(const Asked& asked) {
   std::vector<Platform> platforms; // all are read before any is compared
   for (const Offer& offer : asked.question.offers) {
     platforms.push_back(asked.platform_of(offer));
   }
-  refuse_idle_prices(asked.settings, platforms);
-  std::vector<GivenStudy> studies;
-  std::string framework;
+  refuse_idle_prices(asked, platforms);
+  std::vector<std::vector<Setting>> settings, assumed;
   for (std::size_t at = 0; at < platforms.size(); ++at) {
-    studies.push_back(asked.study_of(asked.question.offers[at], platforms[at], {}));
-    if (!(studies.back().study.tokens > 0)) {
+    settings.push_back(settings_for(asked.question.offers[at], platforms[at], asked.settings));
+    assumed.push_back(first_assumptions(asked.document, asked.file, settings[at], AssumedDegrees::anywhere));
+  }
+  const std::vector<Setting> shared = shared_assumptions(assumed);
+  std::vector<GivenStudy> studies;
+  for (const std::vector<Setting>& own : settings) {
+    std::vector<Setting> all = shared;
+    all.insert(all.end(), own.begin(), own.end());
+    studies.push_back(completed_study(asked.document, asked.file, all, AssumedDegrees::anywhere));
+    GivenStudy& given = studies.back();
+    given.assumed.settings.insert(given.assumed.settings.begin(), shared.begin(), shared.end());
+    if (!(given.study.tokens > 0)) {
       throw InputError({"--tokens", 0, 0},
                        "how much is trained? allowed: --tokens 300B, or the key 'tokens' of the study");
-    }
-    framework = framework.empty() ? studies.back().study.training.framework : framework;
-  }
-  for (std::size_t at = 0; at < studies.size() && !framework.empty(); ++at) {
-    if (studies[at].study.training.framework.empty()) {
-      const Setting same{"training.framework", framework};
-      studies[at] = asked.study_of(asked.question.offers[at], platforms[at], {same});
-      studies[at].assumed.settings.push_back(same);
     }
   }
   return studies;
@@ -181,10 +216,11 @@ Purchase purchase_of(const BuyCommand& options) {
     purchase.choices.push_back(std::move(choice));
     purchase.model = result.comparison.model;
     purchase.tokens = given.study.tokens;
-    constexpr int kUsual = 8192;
-    purchase.longest = given.longest > kUsual ? given.longest : 0;
     add_inputs(given, purchase);
   }
+  constexpr int kUsual = 8192;
+  const int longest = asked.file.empty() ? longest_sequence(options.model) : 0;
+  purchase.longest = longest > kUsual ? longest : 0;
   decide(purchase);
   return purchase;
 }
@@ -198,9 +234,9 @@ std::string purchase_text(const Purchase& purchase, const BuyCommand& options) {
 }
 
 std::string purchase_markdown(const Purchase& purchase, const BuyCommand& options) {
-  std::string text = "### " + purchase.model + ": which machines?\n\n**" + purchase.answer + "**\n";
-  for (const std::string& sentence : {purchase.sure, purchase.prices}) {
-    text += sentence + (sentence.empty() ? "" : "\n");
+  std::string text = "### " + purchase.model + ": which machines?\n\n";
+  for (const std::string& sentence : purchase.verdict()) {
+    text += sentence == purchase.answer ? "**" + sentence + "**\n" : sentence + "\n";
   }
   return text + "\n" + to_markdown(choices_table(purchase), options.output.columns) + how_to_repeat(options.output);
 }

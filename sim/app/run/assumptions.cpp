@@ -9,6 +9,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/cost/memory.hpp"
+#include "sim/strategy/strategy.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/model_flops.hpp"
 
@@ -240,10 +241,36 @@ constexpr int kFewDevices = 16; // on which strategies search by themselves
 
 // Whether degrees are assumed: of many devices, and of few that are alike where one alone does not hold what Adam
 // keeps, so that replicas must share it.
-bool needs_degrees(const ModelGraph& model, const Platform& platform, const Task& task) {
-  const bool shares = tokens_of(model) > 0 && platform.types.size() == 1 && task.devices > 1 && !task.holds_whole() &&
+bool needs_degrees(const ModelGraph& model, const Platform& platform, const Task& task, AssumedDegrees degrees) {
+  const bool shares = tokens_of(model) > 0 && platform.types.size() == 1 && task.devices > 1 &&
+                      (degrees == AssumedDegrees::anywhere || !task.holds_whole()) &&
                       (task.holds({.zero = 3}) || task.holds(fewest_degrees(task)));
   return task.layers > 0 && (task.devices > kFewDevices || shares);
+}
+
+// Whether the strategies that the user names, if any, leave somebody to keep degrees.
+bool may_keep_degrees(const std::vector<Setting>& given) {
+  const auto named = std::find_if(given.rbegin(), given.rend(),
+                                  [](const Setting& setting) { return setting.key == "compare.strategies"; });
+  if (named == given.rend() || named->value.empty() || named->value == "all") {
+    return true;
+  }
+  const auto is_named = [&](const StrategyRow& row) {
+    constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz-";
+    for (std::size_t at = named->value.find(row.name); at != std::string::npos;
+         at = named->value.find(row.name, at + 1)) {
+      const std::size_t end = at + row.name.size();
+      const bool begins = at == 0 || kOfNames.find(named->value[at - 1]) == std::string_view::npos;
+      const bool ends = end == named->value.size() || kOfNames.find(named->value[end]) == std::string_view::npos;
+      if (begins && ends) {
+        return true;
+      }
+    }
+    return false;
+  };
+  return std::any_of(strategies().begin(), strategies().end(), [&](const StrategyRow& row) {
+    return (row.takes_degrees || row.keeps_degrees()) && is_named(row);
+  });
 }
 
 // The batch that is assumed: a sequence is a sample, four for each device, and enough of them that a pipeline is
@@ -277,14 +304,14 @@ Degrees fastest(const std::vector<Degrees>& candidates, const TryDegrees& attemp
 } // namespace
 
 Assumptions assumptions_for(const ModelGraph& model, const Platform& platform, const std::vector<Setting>& given,
-                            const TryDegrees& attempt) {
+                            const TryDegrees& attempt, AssumedDegrees degrees) {
   if (!model.profiles.empty() || !model.configurations.empty() || model.memory_given ||
       is_given(given, "training.config")) {
     return {};
   }
   const Task task(model, platform);
   const bool of_layers = task.layers > 0;
-  const bool with_degrees = needs_degrees(model, platform, task);
+  const bool with_degrees = needs_degrees(model, platform, task, degrees) && may_keep_degrees(given);
   const std::optional<Degrees> fewest = with_degrees ? std::optional(fewest_degrees(task)) : std::nullopt;
   const int batch = round_up(assumed_batch(model, task, fewest), micro_batches_in(given));
   Assumptions made{{{"training.global_batch", std::to_string(batch)},

@@ -219,8 +219,6 @@ std::vector<std::string> inputs_of(const std::string& study_file, const InputFil
   return inputs;
 }
 
-namespace {
-
 yaml::Node document_of(const ModelOptions& options) {
   yaml::Node document = study_document(options.model, options.platform);
   if (options.devices > 0) {
@@ -237,8 +235,6 @@ yaml::Node document_of(const ModelOptions& options) {
   document.entries.front().value = model_node(options.model, options.reading);
   return document;
 }
-
-} // namespace
 
 GivenStudy study_of_document(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
                              Purpose purpose) {
@@ -381,7 +377,8 @@ std::vector<Setting> given_in(const yaml::Node& document) {
 }
 
 // What a document leaves open. Files that the model and the platform are read from are kept in `folders`.
-Assumptions assumptions_of(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings) {
+Assumptions assumptions_of(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
+                           AssumedDegrees degrees, bool are_tried) {
   std::vector<Setting> of_inputs; // the rest may not fit together before the assumptions are made
   std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_inputs), [](const Setting& setting) {
     return setting.key.starts_with("model") || setting.key.starts_with("platform");
@@ -391,11 +388,12 @@ Assumptions assumptions_of(const yaml::Node& document, const Folders& folders, c
   const Study study = load_study(inputs, folders, of_inputs);
   std::vector<Setting> given = given_in(document);
   given.insert(given.end(), settings.begin(), settings.end());
-  return assumptions_for(*study.model, study.platform, given, [&](std::vector<Setting> tried) {
+  const TryDegrees attempt = [&](std::vector<Setting> tried) {
     tried.insert(tried.end(), settings.begin(), settings.end());
     tried.insert(tried.end(), {{"compare.strategies", "mesh"}, {"compare.schedules", "1f1b"}, {"engine", "analytic"}});
     return quick_time(document, folders, tried);
-  });
+  };
+  return assumptions_for(*study.model, study.platform, given, are_tried ? attempt : TryDegrees{}, degrees);
 }
 
 void save_study(const std::string& file, const yaml::Node& document, const std::vector<Setting>& settings,
@@ -438,11 +436,12 @@ std::string sequence_note(const ModelOptions& options) {
              : "";
 }
 
-GivenStudy completed_study(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings) {
+GivenStudy completed_study(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
+                           AssumedDegrees degrees) {
   InputFiles files;
   Folders folders = folders_of(file);
   folders.files = &files;
-  Assumptions assumed = assumptions_of(document, folders, settings);
+  Assumptions assumed = assumptions_of(document, folders, settings, degrees, true);
   std::vector<Setting> all = assumed.settings;
   all.insert(all.end(), settings.begin(), settings.end());
   GivenStudy given = study_of_document(document, file, all, Purpose::comparison);
@@ -450,10 +449,16 @@ GivenStudy completed_study(const yaml::Node& document, const std::string& file, 
   return given;
 }
 
-GivenStudy completed_study(const ModelOptions& options, const std::vector<Setting>& settings) {
-  GivenStudy given = completed_study(document_of(options), "", settings);
-  given.longest = options.reading.sequence == 0 ? longest_of(options.model) : 0;
-  return given;
+std::vector<Setting> first_assumptions(const yaml::Node& document, const std::string& file,
+                                       const std::vector<Setting>& settings, AssumedDegrees degrees) {
+  InputFiles files;
+  Folders folders = folders_of(file);
+  folders.files = &files;
+  return assumptions_of(document, folders, settings, degrees, false).settings;
+}
+
+int longest_sequence(const ModelOptions& options) {
+  return options.reading.sequence == 0 ? longest_of(options.model) : 0;
 }
 
 GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings, const std::string& save) {
@@ -466,7 +471,8 @@ GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting
     keep_inputs(save, {options.model});
   }
   GivenStudy given = study ? study_of_document(*study, options.model, settings, Purpose::comparison)
-                           : completed_study(options, settings);
+                           : completed_study(document_of(options), "", settings, AssumedDegrees::where_needed);
+  given.longest = study ? 0 : longest_sequence(options);
   if (!save.empty()) {
     save_study(save, given.document, given.settings, folders_of(given.file));
   }

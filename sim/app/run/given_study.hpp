@@ -106,9 +106,15 @@ GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting
 
 /// The study of a document whose names are from the folder of `file`, with what assumptions_for() says of all that it
 /// leaves open.
-GivenStudy completed_study(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings);
-/// The same of a model with a platform, or with settings that say it.
-GivenStudy completed_study(const ModelOptions& options, const std::vector<Setting>& settings);
+GivenStudy completed_study(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
+                           AssumedDegrees degrees);
+/// The document of a model with a platform, as the command line gives them.
+yaml::Node document_of(const ModelOptions& options);
+/// What would be assumed before any degrees are tried.
+std::vector<Setting> first_assumptions(const yaml::Node& document, const std::string& file,
+                                       const std::vector<Setting>& settings, AssumedDegrees degrees);
+/// The longest sequence of a model's config.json, where that alone says how long one is; 0: something else does.
+int longest_sequence(const ModelOptions& options);
 
 /// The folders for names in a study file: the file's own, and the shipped one.
 Folders folders_of(const std::string& study_file);

@@ -103,7 +103,8 @@ DocumentPage purchase_page(const JsonDocument& document) {
   }
   PageSection section{.title = "What each offer takes", .sentences = {}};
   section.charts = {chart_of(choices, "cost", "What the training costs", "money [USD]", "usd", "USD"),
-                    chart_of(choices, "days", "How long it takes", "time [days]", "days", "days")};
+                    chart_of(choices, "days", "How long it takes", "time [days]", "days", "days"),
+                    chart_of(choices, "energy", "What it draws", "energy [kWh]", "kwh", "kWh")};
   section.tables = {table_of(choices)};
   PageSection findings{.title = "Findings", .sentences = texts_at(document.json(), "verdict")};
   std::erase_if(findings.sentences, [&](const std::string& sentence) { // the card has them
