@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/base/large_count.hpp"
@@ -41,15 +42,10 @@ std::vector<AnswerFigure> figures_of(const json& choice) {
   return figures;
 }
 
-// A bar for each offer that fits, with its range.
+// A bar for each offer that fits, with its range where one is known.
 Chart chart_of(const json& choices, const char* name, const char* title, const std::string& x, const char* key,
                const std::string& unit) {
-  Chart chart{.name = name,
-              .title = title,
-              .x = {.title = x, .from_zero = true},
-              .y = {.title = ""},
-              .interval = "where nine of ten measured runs would lie"};
-  chart.note = "Whiskers: " + chart.interval + ".";
+  Chart chart{.name = name, .title = title, .x = {.title = x, .from_zero = true}, .y = {.title = ""}};
   ChartSeries series{"", Look::bars, {}};
   for (const json& choice : choices) {
     const double value = number_at(choice, key);
@@ -65,6 +61,10 @@ Chart chart_of(const json& choices, const char* name, const char* title, const s
            .label = three_digits(value) + (text_at(choice, "why_not").empty() ? "" : ", breaks a limit")});
       chart.y.names.push_back(offer);
     }
+  }
+  if (std::any_of(series.marks.begin(), series.marks.end(), [](const Mark& mark) { return std::isfinite(mark.low); })) {
+    chart.interval = "where nine of ten measured runs would lie";
+    chart.note = "Whiskers: " + chart.interval + ".";
   }
   chart.series.push_back(std::move(series));
   return chart;
