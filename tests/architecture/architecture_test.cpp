@@ -102,8 +102,8 @@ const std::map<std::string, Folders>& include_table() {
     row("pipeline/work", {"timeline", "cpu"});
     row("pipeline", {"pipeline/work", "fit", "cpu", "base/process", "gpu/pipelines"}); // calibrate/pipeline: real runs
     row("app/common", {"validate", "sweep/store", "schedule/format", "pipeline"});
-    row("app/run", {"app/common"});
-    row("app/command", {"app/run", "analysis", "sweep/run", "foreign", "gpu"});
+    row("app/run", {"app/common", "analysis"});
+    row("app/command", {"app/run", "sweep/run", "foreign", "gpu"});
     row("app", {"app/command"});
     return table;
   }();
