@@ -85,7 +85,8 @@ void add_remarks(Choice& choice) {
   }
 }
 
-Choice named(const Offer& offer, const Study& study) {
+// What is the same for all runs on an offer.
+Choice choice_on(const Offer& offer, const Study& study) {
   Choice choice{.offer = offer.name,
                 .platform = study.platform.name,
                 .devices = static_cast<int>(study.platform.devices.size()),
@@ -98,8 +99,7 @@ Choice named(const Offer& offer, const Study& study) {
   return choice;
 }
 
-Choice choice_of_run(const PurchaseTerms& terms, const Offer& offer, const Study& study, const Run& run) {
-  Choice choice = named(offer, study);
+Choice choice_of_run(const PurchaseTerms& terms, Choice choice, const Run& run) {
   choice.run = run;
   choice.whole = whole_training(run).value_or(WholeTraining{});
   choice.kilowatt_hours =
@@ -125,8 +125,7 @@ Choice choice_of_run(const PurchaseTerms& terms, const Offer& offer, const Study
 }
 
 // The first run that would fit with a change, else the first.
-Choice choice_that_does_not_fit(const Offer& offer, const Study& study, const std::vector<Run>& runs) {
-  Choice choice = named(offer, study);
+Choice choice_that_does_not_fit(Choice choice, const std::vector<Run>& runs) {
   if (runs.empty()) {
     choice.why_not = "there is nothing to run";
     return choice;
@@ -145,29 +144,29 @@ std::vector<Setting> settings_for(const Offer& offer, const Platform& platform, 
   if (offer.platform) {
     all.push_back({"platform", "", *offer.platform}); // in front of what changes it
   }
-  constexpr std::string_view kPrice = "price.";
+  constexpr std::string_view kPrice = "price";
   std::copy_if(settings.begin(), settings.end(), std::back_inserter(all), [&](const Setting& setting) {
-    return !setting.key.starts_with(kPrice) ||
+    return !is_below(setting.key, kPrice) ||
            std::any_of(platform.types.begin(), platform.types.end(),
-                       [&](const DeviceType& type) { return type.name == setting.key.substr(kPrice.size()); });
+                       [&](const DeviceType& type) { return type.name == setting.key.substr(kPrice.size() + 1); });
   });
   if (offer.price) {
-    std::erase_if(all,
-                  [&](const Setting& setting) { return setting.key == "price" || setting.key.starts_with(kPrice); });
-    all.push_back({"price", "", *offer.price});
+    std::erase_if(all, [&](const Setting& setting) { return is_of(setting, kPrice); });
+    all.push_back({std::string(kPrice), "", *offer.price});
   }
   return all;
 }
 
 Choice choice_of(const PurchaseTerms& terms, const Offer& offer, const Study& study, const Comparison& comparison) {
+  const Choice on_offer = choice_on(offer, study);
   std::vector<Choice> choices;
   for (const Run& run : comparison.runs) {
     if (run.feasible && comparison.competes(run)) {
-      choices.push_back(choice_of_run(terms, offer, study, run));
+      choices.push_back(choice_of_run(terms, on_offer, run));
     }
   }
   if (choices.empty()) {
-    return choice_that_does_not_fit(offer, study, comparison.runs);
+    return choice_that_does_not_fit(on_offer, comparison.runs);
   }
   const auto rank = [&](const Choice& choice) {
     return std::tuple{!choice.qualifies(), terms.goal->of(choice), choice.whole.time.value};

@@ -4,17 +4,11 @@
 #include <cctype>
 
 #include "sim/analysis/buy.hpp"
+#include "sim/base/format/csv.hpp"
 #include "sim/study/keys/perturb_options.hpp"
 
 namespace stagecraft {
 namespace {
-
-bool is_of_buy(const Setting& setting) { return setting.key == "buy" || setting.key.starts_with("buy."); }
-
-std::string without_blanks(const std::string& text) {
-  const std::size_t begin = text.find_first_not_of(' '), end = text.find_last_not_of(' ');
-  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
-}
 
 // The platforms of "2, 4 x dgx-h100", or of any other text, which is one.
 std::vector<std::string> platforms_of(const std::string& text) {
@@ -29,7 +23,7 @@ std::vector<std::string> platforms_of(const std::string& text) {
   std::vector<std::string> platforms;
   for (std::size_t begin = 0; begin <= counts.size();) {
     const std::size_t comma = std::min(counts.find(',', begin), counts.size());
-    const std::string count = without_blanks(counts.substr(begin, comma - begin));
+    const std::string count = without_blanks_around(counts.substr(begin, comma - begin));
     if (count.empty()) { // "2,,4 x": no count, so no name of a platform either
       return {text};
     }
@@ -84,7 +78,7 @@ void refuse_other_questions(const yaml::Node& study, const std::vector<Setting>&
       throw InputError(node->where, message);
     }
     for (const Setting& setting : settings) {
-      if (setting.key == key || setting.key.starts_with(std::string(key) + ".")) {
+      if (is_of(setting, key)) {
         throw InputError({"--set " + setting.key, 0, 0}, message);
       }
     }
@@ -103,6 +97,27 @@ std::optional<Offer> own_platform(const yaml::Node& study, const std::vector<Set
   return platform == nullptr ? std::nullopt
                              : std::optional(Offer{.name = is_named ? platform->text : "the study's platform",
                                                    .where = platform->where});
+}
+
+// Prices by type one by one, since not every offer has every type: those of the study in front of the settings.
+void spread_prices(yaml::Node& study, std::vector<Setting>& settings) {
+  std::vector<Setting> spread;
+  const auto add = [&](const yaml::Node& prices) {
+    for (const yaml::Node::Entry& entry : prices.entries) {
+      spread.push_back({"price." + entry.key, "", entry.value});
+    }
+  };
+  if (const yaml::Node* prices = study.find("price"); prices != nullptr && prices->kind == yaml::Node::Kind::map) {
+    add(*prices);
+    yaml::erase(study, {"price"});
+  }
+  for (Setting& setting : settings) {
+    const yaml::Node value = setting.key != "price" ? yaml::Node{}
+                             : setting.parsed       ? *setting.parsed
+                                                    : yaml::parse(setting.value, "--set price");
+    value.kind == yaml::Node::Kind::map ? add(value) : spread.push_back(std::move(setting));
+  }
+  settings = std::move(spread);
 }
 
 } // namespace
@@ -143,39 +158,14 @@ std::vector<Offer> read_offers(const yaml::Node& node) {
   return offers;
 }
 
-namespace {
-
-// Prices by type one by one, since not every offer has every type: those of the study in front of the settings.
-void spread_prices(yaml::Node& study, std::vector<Setting>& settings) {
-  std::vector<Setting> spread;
-  const auto add = [&](const yaml::Node& prices) {
-    for (const yaml::Node::Entry& entry : prices.entries) {
-      spread.push_back({"price." + entry.key, "", entry.value});
-    }
-  };
-  if (const yaml::Node* prices = study.find("price"); prices != nullptr && prices->kind == yaml::Node::Kind::map) {
-    add(*prices);
-    yaml::erase(study, {"price"});
-  }
-  for (Setting& setting : settings) {
-    const yaml::Node value = setting.key != "price" ? yaml::Node{}
-                             : setting.parsed       ? *setting.parsed
-                                                    : yaml::parse(setting.value, "--set price");
-    value.kind == yaml::Node::Kind::map ? add(value) : spread.push_back(std::move(setting));
-  }
-  settings = std::move(spread);
-}
-
-} // namespace
-
 BuyQuestion load_buy_question(const yaml::Node& study, std::vector<Setting>& settings) {
   BuyQuestion question{.rest = study};
   for (const Setting& setting : settings) {
-    if (is_of_buy(setting)) {
+    if (is_of(setting, "buy")) {
       apply(question.rest, setting);
     }
   }
-  std::erase_if(settings, is_of_buy);
+  std::erase_if(settings, [](const Setting& setting) { return is_of(setting, "buy"); });
   refuse_other_questions(question.rest, settings);
   spread_prices(question.rest, settings);
   static const yaml::Node kNothing{.kind = yaml::Node::Kind::map};

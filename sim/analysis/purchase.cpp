@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
+#include "sim/base/add_new.hpp"
+#include "sim/base/improves.hpp"
 #include "sim/base/large_count.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
@@ -16,15 +17,13 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
 constexpr std::array kGoals = {
     PurchaseGoal{"training-cost", "least money for the whole training", "cheapest", "dearer",
-                 [](const Choice& choice) { return choice.price.is_known ? choice.whole.cost.value : kNever; }},
+                 [](const Choice& choice) { return choice.price.is_known ? choice.whole.cost.value : kInfinity; }},
     PurchaseGoal{"training-time", "least time for the whole training", "fastest", "slower",
                  [](const Choice& choice) { return choice.whole.time.value; }},
     PurchaseGoal{"training-energy", "least energy for the whole training", "most frugal", "hungrier",
-                 [](const Choice& choice) { return choice.kilowatt_hours > 0 ? choice.kilowatt_hours : kNever; }},
+                 [](const Choice& choice) { return choice.kilowatt_hours > 0 ? choice.kilowatt_hours : kInfinity; }},
 };
 
 // Whether somebody says what it costs, be it nothing.
@@ -171,14 +170,9 @@ std::string assumed_of(const Purchase& purchase) {
       });
     });
   };
-  const auto add = [](std::vector<std::string>& texts, const std::string& text) {
-    if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
-      texts.push_back(text);
-    }
-  };
   for (const Choice& choice : purchase.choices) {
     for (const Setting& setting : choice.assumed) {
-      is_everywhere(setting) ? add(shared, setting.key + "=" + setting.value) : add(own, setting.key);
+      is_everywhere(setting) ? add_new(shared, setting.key + "=" + setting.value) : add_new(own, setting.key);
     }
   }
   if (purchase.longest > 0) {
@@ -221,6 +215,21 @@ std::string failures_of(const Choice& best) {
                                                : "Of the time " + percent(*best.goodput, 1) +
                                " goes into iterations that last, the rest into checkpoints, restarts and what failures "
                                "undo.";
+}
+
+// What the answer rests on.
+std::vector<std::string> notes_of(const Purchase& purchase) {
+  const Choice& best = purchase.choices.front();
+  std::vector<std::string> notes;
+  if (best.fits()) {
+    notes = {"The plan: " + plan_of(best) + ".", range_of(purchase),
+             best.remark.empty() ? "" : "About " + best.offer + ": " + best.remark + ".", failures_of(best)};
+  }
+  for (std::string note : {assumed_of(purchase), batches_of(purchase), framework_of(purchase)}) {
+    notes.push_back(std::move(note));
+  }
+  std::erase(notes, "");
+  return notes;
 }
 
 std::string prices_of(const Purchase& purchase) {
@@ -281,21 +290,10 @@ void decide(Purchase& purchase) {
     };
     return rank(one) < rank(other);
   });
-  const Choice& best = purchase.choices.front();
   purchase.answer = answer_of(purchase);
   purchase.sure = sure_of(purchase);
   purchase.prices = prices_of(purchase);
-  purchase.notes = {assumed_of(purchase)};
-  if (best.fits()) {
-    purchase.notes = {"The plan: " + plan_of(best) + ".",
-                      range_of(purchase),
-                      best.remark.empty() ? "" : "About " + best.offer + ": " + best.remark + ".",
-                      failures_of(best),
-                      assumed_of(purchase),
-                      batches_of(purchase),
-                      framework_of(purchase)};
-  }
-  std::erase(purchase.notes, "");
+  purchase.notes = notes_of(purchase);
 }
 
 } // namespace stagecraft

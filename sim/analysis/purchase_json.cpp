@@ -23,11 +23,10 @@ Json interval_of(const Choice& choice) {
   if (!whole.range || !std::isfinite(whole.time.value)) {
     return {};
   }
-  constexpr double kLevel = 0.9;
   const auto [low, high] = *whole.range;
   const double days = whole.time.value / kSecondsOfDay, usd = whole.cost.value;
   const bool priced = choice.price.is_known;
-  return {{"level", kLevel},
+  return {{"level", kRangeLevel},
           {"low_days", days * low},
           {"high_days", days * high},
           {"low_usd", number_or_null(priced, usd * low)},

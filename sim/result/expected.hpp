@@ -12,6 +12,9 @@ namespace stagecraft {
 /// error of predictions like theirs: half of it, since errors of the two are mostly the same error.
 constexpr double least_sure_lead(double median_error) { return median_error / 2; }
 
+/// The part of measurements that a range is to hold.
+inline constexpr double kRangeLevel = 0.9;
+
 /// "times of dense models on one node, 18 models, median error 7 %".
 std::string basis_of(const RunExpected& expected);
 

@@ -179,10 +179,11 @@ Json cost_basis_of(const Run& run) {
 // Where nine of ten iterations would lie, and what says so: measured runs, or else draws of what costs may be off by.
 // Null where neither is known.
 Json interval_of(const Run& run) {
-  constexpr double kLevel = 0.9;
   const auto range = [&](Seconds low, Seconds high) -> Json {
-    return {
-        {"level", kLevel}, {"low_seconds", low.value}, {"high_seconds", high.value}, {"basis", basis_of_range(run)}};
+    return {{"level", kRangeLevel},
+            {"low_seconds", low.value},
+            {"high_seconds", high.value},
+            {"basis", basis_of_range(run)}};
   };
   if (run.expected) {
     return range(run.expected->low, run.expected->high);

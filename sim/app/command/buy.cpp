@@ -12,6 +12,7 @@
 #include "sim/app/run/given_study.hpp"
 #include "sim/app/run/offer_studies.hpp"
 #include "sim/app/run/question.hpp"
+#include "sim/base/add_new.hpp"
 #include "sim/result/setting_json.hpp"
 #include "sim/study/compare/compare.hpp"
 
@@ -78,14 +79,6 @@ OfferedStudy offered_by(const BuyCommand& options) {
   return {std::move(question), std::move(settings), of_study ? options.model.model : ""};
 }
 
-void add_inputs(const GivenStudy& given, Purchase& purchase) {
-  for (const std::string& input : given.inputs) {
-    if (std::find(purchase.inputs.begin(), purchase.inputs.end(), input) == purchase.inputs.end()) {
-      purchase.inputs.push_back(input);
-    }
-  }
-}
-
 Purchase purchase_of(const BuyCommand& options) {
   const OfferedStudy offered = offered_by(options);
   Purchase purchase{.terms = offered.question.terms};
@@ -109,7 +102,9 @@ Purchase purchase_of(const BuyCommand& options) {
     purchase.choices.push_back(std::move(choice));
     purchase.model = result.comparison.model;
     purchase.tokens = given.study.tokens;
-    add_inputs(given, purchase);
+    for (const std::string& input : given.inputs) {
+      add_new(purchase.inputs, input);
+    }
   }
   constexpr int kUsual = 8192;
   const int longest = offered.file.empty() ? longest_sequence(options.model) : 0;

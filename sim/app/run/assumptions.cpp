@@ -7,7 +7,9 @@
 #include <numeric>
 #include <optional>
 
+#include "sim/base/format/yaml.hpp"
 #include "sim/base/improves.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/cost/memory.hpp"
 #include "sim/strategy/strategy.hpp"
 #include "sim/workload/blocks.hpp"
@@ -252,24 +254,15 @@ bool needs_degrees(const ModelGraph& model, const Platform& platform, const Task
 bool may_keep_degrees(const std::vector<Setting>& given) {
   const auto named = std::find_if(given.rbegin(), given.rend(),
                                   [](const Setting& setting) { return setting.key == "compare.strategies"; });
-  if (named == given.rend() || named->value.empty() || named->value == "all") {
+  if (named == given.rend() || named->value.empty()) {
     return true;
   }
-  const auto is_named = [&](const StrategyRow& row) {
-    constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz-";
-    for (std::size_t at = named->value.find(row.name); at != std::string::npos;
-         at = named->value.find(row.name, at + 1)) {
-      const std::size_t end = at + row.name.size();
-      const bool begins = at == 0 || kOfNames.find(named->value[at - 1]) == std::string_view::npos;
-      const bool ends = end == named->value.size() || kOfNames.find(named->value[end]) == std::string_view::npos;
-      if (begins && ends) {
-        return true;
-      }
-    }
-    return false;
-  };
-  return std::any_of(strategies().begin(), strategies().end(), [&](const StrategyRow& row) {
-    return (row.takes_degrees || row.keeps_degrees()) && is_named(row);
+  const yaml::Node names = yaml::parse(named->value, "--set compare.strategies");
+  const std::vector<yaml::Node> listed = names.kind == yaml::Node::Kind::sequence ? names.items : std::vector{names};
+  return std::any_of(listed.begin(), listed.end(), [](const yaml::Node& name) {
+    return name.text == "all" || std::any_of(strategies().begin(), strategies().end(), [&](const StrategyRow& row) {
+             return (row.takes_degrees || row.keeps_degrees()) && same_name(row.name, name.text);
+           });
   });
 }
 

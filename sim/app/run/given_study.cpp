@@ -376,13 +376,15 @@ std::vector<Setting> given_in(const yaml::Node& document) {
   return given;
 }
 
-// What a document leaves open. Files that the model and the platform are read from are kept in `folders`.
-Assumptions assumptions_of(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
+// What a document leaves open.
+Assumptions assumptions_of(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
                            AssumedDegrees degrees, bool are_tried) {
+  InputFiles files; // that the model and the platform are read from, for every attempt
+  Folders folders = folders_of(file);
+  folders.files = &files;
   std::vector<Setting> of_inputs; // the rest may not fit together before the assumptions are made
-  std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_inputs), [](const Setting& setting) {
-    return setting.key.starts_with("model") || setting.key.starts_with("platform");
-  });
+  std::copy_if(settings.begin(), settings.end(), std::back_inserter(of_inputs),
+               [](const Setting& setting) { return is_of(setting, "model") || is_of(setting, "platform"); });
   yaml::Node inputs = document;
   yaml::erase(inputs, {"training", "compare"});
   const Study study = load_study(inputs, folders, of_inputs);
@@ -438,10 +440,7 @@ std::string sequence_note(const ModelOptions& options) {
 
 GivenStudy completed_study(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
                            AssumedDegrees degrees) {
-  InputFiles files;
-  Folders folders = folders_of(file);
-  folders.files = &files;
-  Assumptions assumed = assumptions_of(document, folders, settings, degrees, true);
+  Assumptions assumed = assumptions_of(document, file, settings, degrees, true);
   std::vector<Setting> all = assumed.settings;
   all.insert(all.end(), settings.begin(), settings.end());
   GivenStudy given = study_of_document(document, file, all, Purpose::comparison);
@@ -451,10 +450,7 @@ GivenStudy completed_study(const yaml::Node& document, const std::string& file, 
 
 std::vector<Setting> first_assumptions(const yaml::Node& document, const std::string& file,
                                        const std::vector<Setting>& settings, AssumedDegrees degrees) {
-  InputFiles files;
-  Folders folders = folders_of(file);
-  folders.files = &files;
-  return assumptions_of(document, folders, settings, degrees, false).settings;
+  return assumptions_of(document, file, settings, degrees, false).settings;
 }
 
 int longest_sequence(const ModelOptions& options) {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
+#include "sim/base/add_new.hpp"
 #include "sim/base/named_table.hpp"
 
 namespace stagecraft {
@@ -22,7 +22,7 @@ Platform platform_of(const OfferedStudy& offered, const Offer& offer) {
   }
   std::vector<Setting> of_platform;
   std::copy_if(offered.settings.begin(), offered.settings.end(), std::back_inserter(of_platform),
-               [](const Setting& setting) { return setting.key.starts_with("platform"); });
+               [](const Setting& setting) { return is_of(setting, "platform"); });
   const ChangedStudy changed = changed_study(platform, of_platform);
   return read_platform(*changed.document.find("platform"), folders_of(offered.file), changed.of_platform);
 }
@@ -38,20 +38,20 @@ void need_tokens(const OfferedStudy& offered) {
 
 // A price of a type that no offer has at the catalogue's price would change nothing.
 void refuse_idle_prices(const OfferedStudy& offered, const std::vector<Platform>& platforms) {
-  constexpr std::string_view kPrice = "price.";
+  constexpr std::string_view kPrice = "price";
   std::vector<std::string> types;
   for (std::size_t at = 0; at < platforms.size(); ++at) {
     for (const DeviceType& type : platforms[at].types) {
-      if (!offered.question.offers[at].price && std::find(types.begin(), types.end(), type.name) == types.end()) {
-        types.push_back(type.name);
+      if (!offered.question.offers[at].price) {
+        add_new(types, type.name);
       }
     }
   }
   for (const Setting& setting : offered.settings) {
-    const bool of_type = setting.key.starts_with(kPrice);
-    const std::string type = of_type ? setting.key.substr(kPrice.size()) : "";
+    const bool of_type = is_below(setting.key, kPrice);
+    const std::string type = of_type ? setting.key.substr(kPrice.size() + 1) : "";
     const bool idle =
-        of_type ? std::find(types.begin(), types.end(), type) == types.end() : setting.key == "price" && types.empty();
+        of_type ? std::find(types.begin(), types.end(), type) == types.end() : setting.key == kPrice && types.empty();
     if (idle) {
       throw InputError(setting.parsed ? setting.parsed->where : Where{"--set " + setting.key, 0, 0},
                        "no offer without a price of its own has " + (of_type ? "a '" + type + "'" : "devices") +

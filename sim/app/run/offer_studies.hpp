@@ -17,8 +17,8 @@ struct OfferedStudy {
   std::string file;              ///< the study's; "": a model without one
 };
 
-/// The study of each offer, in their order. All platforms are read before any degrees are tried. Throws InputError, also
-/// where nobody says how many tokens are trained, and for prices that would change nothing.
+/// The study of each offer, in their order. All platforms are read before any degrees are tried. Throws InputError,
+/// also where nobody says how many tokens are trained, and for prices that would change nothing.
 std::vector<GivenStudy> studies_of_offers(const OfferedStudy& offered);
 
 } // namespace stagecraft

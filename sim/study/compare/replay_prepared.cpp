@@ -144,10 +144,10 @@ TaskGraph whole_graph(StudyCosts& costs, const Prepared& prepared) {
 
 WholeRun whole_run(StudyCosts& costs, const Prepared& prepared) {
   const Study& study = costs.study();
-  WholeRun whole{whole_graph(costs, prepared), prepared.timeline};
   if (prepared.graph->folded.devices.empty()) {
-    return whole;
+    return {replayed_graph(study, prepared), prepared.timeline};
   }
+  WholeRun whole{whole_graph(costs, prepared), {}};
   const ReplayRequest request{whole.graph, study.platform, prepared.timeline.iterations};
   whole.timeline = std::move(study.engine->replay({&request, 1}).front());
   whole.timeline.window = prepared.timeline.window;

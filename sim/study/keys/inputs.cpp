@@ -16,6 +16,12 @@ namespace stagecraft {
 
 namespace fs = std::filesystem;
 
+bool is_below(std::string_view key, std::string_view above) {
+  return key.size() > above.size() && key[above.size()] == '.' && key.starts_with(above);
+}
+
+bool is_of(const Setting& setting, std::string_view key) { return setting.key == key || is_below(setting.key, key); }
+
 ChangedStudy changed_study(const yaml::Node& document, const std::vector<Setting>& settings) {
   ChangedStudy changed{.document = document};
   const auto is_named = [&](std::string_view key) {

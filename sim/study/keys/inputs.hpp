@@ -45,6 +45,12 @@ struct Setting {
   std::optional<yaml::Node> parsed = std::nullopt; ///< the value, where it is parsed already; errors name its place
 };
 
+/// Whether a key stands below another: "platform.network" below "platform".
+bool is_below(std::string_view key, std::string_view above);
+
+/// Whether a setting is for this key, or for one below it.
+bool is_of(const Setting& setting, std::string_view key);
+
 /// Changes a document. `prefix` stands before the key in error messages.
 void apply(yaml::Node& document, const Setting& setting, std::string_view prefix = "");
 

@@ -294,7 +294,7 @@ yaml::Node labels_of(const yaml::Node& sweep) {
 // The goal, with the study's key compare.rank: of the last setting, or of the document.
 SweepGoal goal_of(yaml::Node sweep, yaml::Node document, const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
-    if (setting.key == "compare" || is_below(setting.key, "compare")) {
+    if (is_of(setting, "compare")) {
       apply(document, setting);
     }
   }
@@ -356,13 +356,9 @@ void check_screen(const yaml::Node& node, const Sweep& sweep) {
   }
 }
 
-bool is_below(std::string_view key, std::string_view above) {
-  return key.size() > above.size() && key[above.size()] == '.' && key.starts_with(above);
-}
-
 bool says_which(std::string_view key) { return key == "model" || key == "platform"; }
 
-bool is_of_sweep(const Setting& setting) { return setting.key == kSweepKey || is_below(setting.key, kSweepKey); }
+bool is_of_sweep(const Setting& setting) { return is_of(setting, kSweepKey); }
 
 Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) {
   Sweep sweep;

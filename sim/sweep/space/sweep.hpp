@@ -63,9 +63,6 @@ struct Sweep {
 /// The words of a run that conditions may use beside the axes.
 inline constexpr std::array<std::string_view, 3> kRunWords = {"strategy", "schedule", "micro_batches"};
 
-/// Whether a key stands below another: "platform.network" below "platform".
-bool is_below(std::string_view key, std::string_view above);
-
 /// Whether a key chooses the model or platform; the keys below it change the chosen one.
 bool says_which(std::string_view key);
 
