@@ -10,7 +10,8 @@ namespace stagecraft {
 
 // NCCL's channels, a multiprocessor each, as it logs them on nodes of eight H100: "24 coll channels, 16 nvls channels,
 // 32 p2p channels" on one node, 16 of each on several. Its sources have 16 for NVLS on Hopper (transport/nvls.cc).
-constexpr KernelProcessors kRings{24, 16}, kSwitch{16, 16}, kPairs{32, 16};
+// Routers of a torus are beside the cores, which they leave alone.
+constexpr KernelProcessors kRings{24, 16}, kSwitch{16, 16}, kPairs{32, 16}, kNoProcessors{0, 0};
 
 std::span<const AlgorithmRow> algorithms() {
   static constexpr std::array kAlgorithms = {
@@ -22,6 +23,8 @@ std::span<const AlgorithmRow> algorithms() {
       AlgorithmRow{"nvls", "the switch of a node adds up and spreads (NVLink SHARP)", why_no_nvls, nvls_flows, kSwitch},
       AlgorithmRow{"direct", "every rank sends its part to every other one, over a link for each pair", why_not_direct,
                    direct_flows, kRings},
+      AlgorithmRow{"torus", "rings along all axes of a torus at once, both ways round", why_no_torus, torus_flows,
+                   kNoProcessors},
       AlgorithmRow{"pairs", "every rank sends every other one its part", why_no_pairs, pairs_flows, kPairs},
       AlgorithmRow{"measured", "what a library does below a switch, in the time measured for it", why_not_measured,
                    measured_flows, kRings},

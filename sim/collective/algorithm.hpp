@@ -53,6 +53,11 @@ Flows nvls_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
 std::string why_not_direct(CollectiveKind kind, const RankMap& ranks, Router& router);
 Flows direct_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
 
+/// On a torus, whose ranks form a grid of it: a ring along every axis, both ways round, all at once, each with its part
+/// of the bytes; a line where the ranks of an axis do not close (Ying et al. 2018, section 3.2; Jouppi et al. 2023).
+std::string why_no_torus(CollectiveKind kind, const RankMap& ranks, Router& router);
+Flows torus_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
+
 /// Every rank sends every other one its part, in step s to the s-th rank after it; all steps share the links.
 std::string why_no_pairs(CollectiveKind kind, const RankMap& ranks, Router& router);
 Flows pairs_flows(CollectiveKind kind, const RankMap& ranks, Router& router);

@@ -4,12 +4,39 @@
 #include "sim/collective/algorithm.hpp"
 #include "sim/collective/direct.hpp"
 #include "sim/collective/ring.hpp"
+#include "sim/collective/torus_grid.hpp"
 
 namespace stagecraft {
 namespace {
 
-// Half of an all-reduce inside the nodes: directly where each is a full mesh, else by rings.
+// The grids in which the ranks of each node stand on a torus; none where those of one do not.
+std::vector<TorusGrid> grids_of(const RankMap& ranks, Router& router) {
+  std::vector<TorusGrid> grids;
+  for (const std::vector<DeviceId>& node : ranks.nodes) {
+    std::optional<TorusGrid> grid = torus_grid(node, router);
+    if (!grid || (!grids.empty() && grid->ways() != grids.front().ways())) {
+      return {};
+    }
+    grids.push_back(std::move(*grid));
+  }
+  return grids;
+}
+
+CoupledFlow inside_tori(CollectiveKind kind, const std::vector<TorusGrid>& grids, int in_node, Router& router) {
+  FlowBuilder flow(router);
+  HopLatency latency;
+  for (const TorusGrid& grid : grids) {
+    latency = greatest(latency, add_torus(grid, flow));
+  }
+  const double share = ring_share(kind, in_node) / grids.front().ways();
+  return flow.finish(share, latency, share);
+}
+
+// Half of an all-reduce inside the nodes: directly where each is a full mesh, over all axes of a torus, else by rings.
 CoupledFlow inside(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  if (const std::vector<TorusGrid> grids = grids_of(ranks, router); !grids.empty()) {
+    return inside_tori(kind, grids, static_cast<int>(ranks.nodes.front().size()), router);
+  }
   const std::size_t in_node = ranks.nodes.front().size();
   const bool direct = in_node > 2 && std::all_of(ranks.nodes.begin(), ranks.nodes.end(),
                                                  [&](const auto& node) { return is_full_mesh(node, router); });

@@ -91,6 +91,10 @@ private:
         platform_.vertices.back().reduces = link.reduces;
         platform_.vertices.back().measured_at = link.measured_at;
       }
+      if (link.kind == NodeLink::Kind::torus) {
+        add_torus(link, first);
+        continue;
+      }
       for (const int device : link.devices) {
         add_links(first + device, upper, link.bandwidth, link.latency, link.power, link.spread, link.nccl);
       }
@@ -98,6 +102,33 @@ private:
         add_links(first + one, first + other, link.bandwidth, link.latency, link.power, link.spread, link.nccl);
       }
     }
+  }
+
+  // Joins each device to the next one along every axis, the links of one axis after those of the one before.
+  void add_torus(const NodeLink& link, int first) {
+    Torus torus{link.axes, {}, std::vector<LinkId>(link.devices.size() * link.axes.size() * 2, -1)};
+    for (const int device : link.devices) {
+      torus.devices.push_back(first + device);
+    }
+    const int places = static_cast<int>(torus.devices.size());
+    int stride = places;
+    for (std::size_t axis = 0; axis < torus.axes.size(); ++axis) {
+      const auto [size, wraps] = torus.axes[axis];
+      stride /= size;
+      for (int place = 0; place < places; ++place) {
+        const int at = place / stride % size;
+        if (at + 1 == size && !wraps) {
+          continue;
+        }
+        const int next = place + (at + 1 < size ? stride : -at * stride);
+        const auto up = static_cast<LinkId>(platform_.links.size());
+        add_links(torus.devices[static_cast<size_t>(place)], torus.devices[static_cast<size_t>(next)], link.bandwidth,
+                  link.latency, link.power, link.spread, link.nccl);
+        torus.links[(static_cast<size_t>(place) * torus.axes.size() + axis) * 2] = up;
+        torus.links[(static_cast<size_t>(next) * torus.axes.size() + axis) * 2 + 1] = up + 1;
+      }
+    }
+    platform_.tori.push_back(std::move(torus));
   }
 
   // Joins NICs of one node to a switch: those of its devices first … last, or its host's. Returns their bandwidth

@@ -39,7 +39,7 @@ private:
 
 // Devices that reach the same others, direct links aside.
 struct Group {
-  std::set<int> components;
+  std::set<int> components; ///< and, beyond the vertices, tori
   std::string vendor;
   int host = 0; ///< component of the node's host
 
@@ -104,6 +104,11 @@ std::optional<std::pair<DeviceId, DeviceId>> find_unreachable(const Platform& pl
       }
     } else if (link.from < devices) {
       group_of[static_cast<size_t>(link.from)].components.insert(components.find(link.to));
+    }
+  }
+  for (size_t torus = 0; torus < platform.tori.size(); ++torus) {
+    for (const DeviceId device : platform.tori[torus].devices) {
+      group_of[static_cast<size_t>(device)].components.insert(static_cast<int>(platform.vertices.size() + torus));
     }
   }
   Groups groups;

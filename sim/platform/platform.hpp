@@ -149,6 +149,27 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+/// Devices that are joined along the axes of a grid, each to the next one and the one before, as the chips of a TPU
+/// slice are. What is under way between two of them passes through those in between, along the last axis that they
+/// differ in first.
+struct Torus {
+  struct Axis {
+    int size = 1;
+    bool wraps = false; ///< its last device is joined to its first
+
+    bool operator==(const Axis&) const = default;
+  };
+  std::vector<Axis> axes;        ///< outermost first
+  std::vector<DeviceId> devices; ///< neighbours along the last axis stand beside each other
+  std::vector<LinkId> links;     ///< [(place in `devices` x axes + axis) x 2 + direction]: up the axis, down; -1: none
+
+  LinkId link(int place, std::size_t axis, bool up) const {
+    return links[(static_cast<std::size_t>(place) * axes.size() + axis) * 2 + (up ? 0 : 1)];
+  }
+
+  bool operator==(const Torus&) const = default;
+};
+
 /// A platform is right by construction: loaders check it, others trust it.
 struct Platform {
   std::string name, description;
@@ -157,6 +178,7 @@ struct Platform {
   std::vector<Device> devices;  ///< in the order of the file; planners that keep an order keep this one
   std::vector<Vertex> vertices; ///< the device of DeviceId d is vertex d
   std::vector<Link> links;
+  std::vector<Torus> tori; ///< a device is in one at most
 
   const DeviceType& type_of(DeviceId device) const {
     return types[static_cast<std::size_t>(devices[static_cast<std::size_t>(device)].type)];

@@ -27,10 +27,11 @@ struct LinkPower {
 
 /// One entry of a node's `links`.
 struct NodeLink {
-  enum class Kind { pcie_switch, nvlink_pair, nvswitch, host_link };
+  enum class Kind { pcie_switch, nvlink_pair, nvswitch, host_link, torus };
   Kind kind = Kind::host_link;
   std::vector<int> devices;               ///< indices of devices in the node
   std::vector<std::pair<int, int>> pairs; ///< joined pairs; only for an nvlink_pair
+  std::vector<Torus::Axis> axes;          ///< only for a torus
   TwoWay bandwidth;
   TwoWay uplink; ///< from the switch to the host; only for a pcie_switch
   Seconds latency;

@@ -19,6 +19,7 @@ constexpr std::array kLinkKinds = {
     LinkKindRow{"nvlink-pair", "direct links between pairs of devices", NodeLink::Kind::nvlink_pair},
     LinkKindRow{"nvswitch", "a switch with a port for each device", NodeLink::Kind::nvswitch},
     LinkKindRow{"host-link", "a link from each device to the host", NodeLink::Kind::host_link},
+    LinkKindRow{"torus", "links from each device to its neighbours on a grid", NodeLink::Kind::torus},
 };
 
 template <class Value> struct Choice {
@@ -111,6 +112,39 @@ std::vector<std::pair<int, int>> read_pairs(yaml::Map& map, int devices) {
   return pairs;
 }
 
+// Sizes along the axes, whose product is the number of devices, and which of them wrap around: one answer for all, or
+// one each. Along an axis of one or two no link would be a further one.
+std::vector<Torus::Axis> read_axes(yaml::Map& map, std::size_t devices) {
+  constexpr std::size_t kMostAxes = 8;
+  constexpr int kFewest = 3;
+  std::vector<Torus::Axis> axes;
+  map.node("shape");
+  long product = 1;
+  for (const yaml::Node* item : map.list("shape")) {
+    axes.push_back({yaml::integer(*item, "shape", 1, kMostDevices), false});
+    product = std::min<long>(product * axes.back().size, kMostDevices + 1);
+  }
+  if (axes.size() > kMostAxes || product != static_cast<long>(devices)) {
+    throw InputError(map.where("shape"), "a grid of another number of devices than the " + std::to_string(devices) +
+                                             " of the link, or of more than " + std::to_string(kMostAxes) +
+                                             " axes; allowed: sizes whose product is " + std::to_string(devices));
+  }
+  const std::vector<const yaml::Node*> wraps = map.list("wraparound");
+  if (wraps.size() > 1 && wraps.size() != axes.size()) {
+    throw InputError(map.where("wraparound"), std::to_string(wraps.size()) + " answers for " +
+                                                  std::to_string(axes.size()) + " axes; allowed: one, or one each");
+  }
+  for (std::size_t axis = 0; axis < axes.size() && !wraps.empty(); ++axis) {
+    const yaml::Node& answer = *wraps[wraps.size() == 1 ? 0 : axis];
+    axes[axis].wraps = yaml::boolean(answer, "wraparound") && axes[axis].size >= kFewest;
+    if (wraps.size() > 1 && yaml::boolean(answer, "wraparound") && !axes[axis].wraps) {
+      throw InputError(answer.where, "an axis of " + std::to_string(axes[axis].size) +
+                                         " wraps around; allowed: false, as its ends are neighbours already");
+    }
+  }
+  return axes;
+}
+
 LinkPower read_power(yaml::Map& of) {
   LinkPower power;
   if (const yaml::Node* given = of.find("power")) {
@@ -149,6 +183,9 @@ NodeLink read_link(const yaml::Node& node, int devices) {
     link.pairs = read_pairs(map, devices);
   } else {
     link.devices = read_devices(map, devices);
+  }
+  if (link.kind == NodeLink::Kind::torus) {
+    link.axes = read_axes(map, link.devices.size());
   }
   if (link.kind == NodeLink::Kind::nvswitch) {
     link.reduces = map.boolean("reduces", false);
@@ -311,8 +348,9 @@ private:
     for (const yaml::Node* item : map.list("links")) {
       group.links.push_back(read_link(*item, static_cast<int>(group.types.size())));
       check_measured(group, group.links.back());
+      check_torus(group, *item);
       check_nccl(group.links.back().nccl, group.types, group.links.back().nccl_where);
-      link_ends_ += group.links.back().devices.size();
+      link_ends_ += group.links.back().devices.size() * std::max<std::size_t>(1, group.links.back().axes.size());
       if (link_ends_ > kMostLinks) { // each is a link once the platform is built
         throw InputError(item->where, "more than " + std::to_string(kMostLinks) + " links in the platform");
       }
@@ -322,6 +360,26 @@ private:
     }
     map.finish();
     return group;
+  }
+
+  // What is under way on a torus passes through other devices, which know one another's protocol, and has one way.
+  void check_torus(const NodeGroup& group, const yaml::Node& item) const {
+    if (group.links.back().kind != NodeLink::Kind::torus) {
+      return;
+    }
+    std::set<int> in_torus;
+    for (const NodeLink& link : group.links) {
+      for (const int device : link.devices) {
+        const DeviceType& type = file_.types[group.types[device]];
+        if (link.kind == NodeLink::Kind::torus && !in_torus.insert(device).second) {
+          throw InputError(item.where, "device " + std::to_string(device) + " is in two tori; allowed: one");
+        }
+        if (link.kind == NodeLink::Kind::torus &&
+            type.vendor != file_.types[group.types[link.devices.front()]].vendor) {
+          throw InputError(item.where, "a torus of devices of two vendors; allowed: of one");
+        }
+      }
+    }
   }
 
   // Times of collectives are those of one type of devices, and its fits must have them.

@@ -35,13 +35,23 @@ Narrowest narrowest_of(const Platform& platform, std::span<const LinkId> links) 
 
 Router::Router(const Platform& platform)
     : platform_(platform), outgoing_(platform.vertices.size()), incoming_(platform.vertices.size()),
-      host_vertex_(platform.nodes.size(), -1), labels_(platform.vertices.size()) {
+      host_vertex_(platform.nodes.size(), -1), torus_places_(torus_places(platform)),
+      labels_(platform.vertices.size()) {
+  std::vector<char> is_of_torus(platform.links.size(), 0);
+  for (const Torus& torus : platform.tori) {
+    for (const LinkId link : torus.links) {
+      if (link >= 0) {
+        is_of_torus[static_cast<size_t>(link)] = 1;
+      }
+    }
+  }
   for (size_t link = 0; link < platform.links.size(); ++link) {
     const auto from = static_cast<size_t>(platform.links[link].from);
     outgoing_[from].push_back(static_cast<LinkId>(link));
     const Vertex::Kind tail = platform.vertices[from].kind;
     const Vertex::Kind head = platform.vertices[static_cast<size_t>(platform.links[link].to)].kind;
-    has_mesh_ = has_mesh_ || (tail == Vertex::Kind::device && head == Vertex::Kind::device);
+    const bool joins_devices = tail == Vertex::Kind::device && head == Vertex::Kind::device;
+    has_mesh_ = has_mesh_ || (joins_devices && is_of_torus[link] == 0);
     if (tail != Vertex::Kind::device && tail != Vertex::Kind::disk) { // no route passes through a device or a disk
       incoming_[static_cast<size_t>(platform.links[link].to)].push_back(static_cast<LinkId>(link));
     }
@@ -157,7 +167,26 @@ int Router::node_of(int vertex) const {
   return at.kind == Vertex::Kind::device ? platform_.devices[static_cast<size_t>(at.index)].node : at.index;
 }
 
+std::optional<Leg> Router::leg_through_torus(int from_vertex, int to_vertex) const {
+  if (std::max(from_vertex, to_vertex) >= static_cast<int>(platform_.devices.size())) {
+    return std::nullopt;
+  }
+  const TorusPlace from = torus_place(from_vertex), to = torus_place(to_vertex);
+  if (from.torus < 0 || from.torus != to.torus) {
+    return std::nullopt;
+  }
+  Leg leg{way_through(platform_.tori[static_cast<size_t>(from.torus)], from.place, to.place), {}, {}};
+  for (const LinkId link : leg.links) {
+    leg.latency += platform_.links[static_cast<size_t>(link)].latency;
+  }
+  leg.bandwidth = narrowest_of(platform_, leg.links).bandwidth;
+  return leg;
+}
+
 std::optional<Leg> Router::find_leg(int from_vertex, int to_vertex) {
+  if (std::optional<Leg> through = leg_through_torus(from_vertex, to_vertex)) {
+    return through;
+  }
   const bool found = label_ways(from_vertex, to_vertex);
   std::optional<Leg> leg = found ? std::optional(lowest_way(from_vertex, to_vertex)) : std::nullopt;
   if (leg) {

@@ -12,6 +12,7 @@
 
 #include "sim/platform/like_nodes.hpp"
 #include "sim/platform/platform.hpp"
+#include "sim/platform/torus.hpp"
 
 namespace stagecraft {
 
@@ -49,7 +50,7 @@ struct Narrowest {
 Narrowest narrowest_of(const Platform& platform, std::span<const LinkId> links);
 
 /// Finds routes and remembers them. A route has the fewest links; among such routes, the largest bandwidth; then the
-/// lowest link numbers.
+/// lowest link numbers. Between two devices of a torus it is the way through that (way_through()).
 class Router {
 public:
   explicit Router(const Platform& platform);
@@ -68,8 +69,11 @@ public:
   /// Routes between devices at the same places, in one node or in two, differ in the numbers of links alone. Where
   /// nodes are few each device is a place of its own.
   int place_of(DeviceId device);
-  /// Whether any link joins two devices directly.
+  /// Whether any link joins two devices directly, but for those of a torus.
   bool has_mesh() const { return has_mesh_; }
+
+  /// Where a device stands in a torus, if it is in one.
+  TorusPlace torus_place(DeviceId device) const { return torus_places_[static_cast<std::size_t>(device)]; }
 
   /// Which nodes are alike; null where they are few.
   const LikeNodes* like_nodes();
@@ -84,6 +88,7 @@ private:
   const Found& found(DeviceId from, DeviceId to);
   std::optional<Route> like_route(DeviceId from, DeviceId to);
   std::optional<Leg> find_leg(int from_vertex, int to_vertex);
+  std::optional<Leg> leg_through_torus(int from_vertex, int to_vertex) const;
   std::optional<Route> make_route(DeviceId from, DeviceId to);
   int node_of(int vertex) const;
   bool leaves_third_node(LinkId link, int from_node, int to_node) const;
@@ -104,6 +109,7 @@ private:
   std::vector<std::vector<LinkId>> outgoing_; ///< per vertex
   std::vector<std::vector<LinkId>> incoming_; ///< per vertex, from hosts and switches: nothing passes through a device
   std::vector<int> host_vertex_;              ///< per node
+  std::vector<TorusPlace> torus_places_;      ///< per device
   std::unordered_map<long, Found> routes_;    ///< [from * devices + to]
   std::vector<const Found*> at_once_;         ///< the same as an array, where devices are few; null: not asked for yet
   std::optional<LikeNodes> like_nodes_;       ///< once asked for, where nodes are many

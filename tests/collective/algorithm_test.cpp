@@ -137,8 +137,8 @@ TEST_CASE("a full mesh by hand: every rank's part over a link of its own", "[col
 TEST_CASE("every algorithm says how many multiprocessors its kernels take", "[collective]") {
   for (const AlgorithmRow& row : algorithms()) {
     CAPTURE(row.name);
-    CHECK(row.processors.in_node >= 16);
-    CHECK(row.processors.between == 16);
+    CHECK((row.processors.in_node >= 16 || row.name == "torus")); // whose routers are beside the cores
+    CHECK(row.processors.between == (row.name == "torus" ? 0 : 16));
   }
   for (const int nodes : {1, 2}) {
     const Platform platform = cluster({nodes, 4});
@@ -170,6 +170,10 @@ TEST_CASE("why an algorithm does not run", "[collective]") {
   CHECK(why("ring", {0, 1}, CollectiveKind::all_to_all) == "a ring carries no all-to-all");
   CHECK(why("tree", {0, 1}, CollectiveKind::all_gather) == "a tree carries all-reduces only");
   CHECK(why("pairs", {0, 1}) == "pairs carry all-to-alls only");
+  CHECK(why("torus", {0, 1}) == "its ranks are no grid of a torus");
+  CHECK(why("torus", {0, 2}) == "its ranks are on several nodes, and a torus is within one");
+  CHECK(why("torus", {0, 1}, CollectiveKind::all_to_all) ==
+        "a torus carries all-to-alls as pairs, and shifts and broadcasts as a ring");
   CHECK(why("auto", {0, 1}) == "");
 }
 
@@ -260,7 +264,9 @@ TEST_CASE("whatever the algorithm, the collective and the group", "[collective]"
                                      cluster({2, 4, "node"}),
                                      cluster({3, 4}),
                                      cluster({16, 2}),
-                                     cluster({2, 8, "node", "1 us", false, "5 GB/s"})};
+                                     cluster({2, 8, "node", "1 us", false, "5 GB/s"}),
+                                     test::tori(1, 24, "[2, 3, 4]", "true"),
+                                     test::tori(2, 8, "[4, 2]", "false")};
   for (const auto& file : test::yaml_files(test::platforms_folder())) {
     platforms.push_back(load_platform(yaml::load(file), test::shipped_types()));
   }
@@ -332,11 +338,14 @@ TEST_CASE("a study can name the algorithms that carry out an all-reduce", "[coll
   Router router(platform);
   const Platform mesh = test::meshes(1, 3);
   Router of_mesh(mesh);
+  const Platform torus = test::tori(1, 4, "[4]", "true");
+  Router of_torus(torus);
   std::set<std::string> known = {"auto"};
   for (const AlgorithmRow& row : algorithms()) {
     const bool reduces = row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1}, router), router).empty() ||
                          row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1, 2, 3}, router), router).empty() ||
-                         row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1, 2}, of_mesh), of_mesh).empty();
+                         row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1, 2}, of_mesh), of_mesh).empty() ||
+                         row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1, 2}, of_torus), of_torus).empty();
     if (reduces) {
       known.insert(std::string(row.name));
     }

@@ -50,6 +50,17 @@ inline Platform meshes(int nodes, int devices) {
                      "topology: switch, nic: device, bandwidth: 1 GB/s, latency: 1 us");
 }
 
+/// Nodes of a torus of 10 GB/s and 1 us a link each, with a NIC of 1 GB/s for each device. `shape` and `wraparound` as
+/// in a platform's file.
+inline Platform tori(int nodes, int devices, const std::string& shape, const std::string& wraparound) {
+  return platform_of(node_text("n", "count: " + std::to_string(nodes) +
+                                        ", devices: [{type: a, count: " + std::to_string(devices) +
+                                        "}], links: [{kind: torus, shape: " + shape + ", wraparound: " + wraparound +
+                                        ", bandwidth: 10 GB/s, latency: 1 us}, {kind: host-link, bandwidth: 20 GB/s, "
+                                        "latency: 1 us}]"),
+                     "topology: switch, nic: device, bandwidth: 1 GB/s, latency: 1 us");
+}
+
 inline std::vector<DeviceId> first_devices(int count) {
   std::vector<DeviceId> devices(count);
   std::iota(devices.begin(), devices.end(), 0);

@@ -134,6 +134,15 @@ const std::string& scalar(const Node& node, std::string_view what) {
   return node.text;
 }
 
+bool boolean(const Node& node, std::string_view what) {
+  const std::string& text = scalar(node, what);
+  const bool yes = text == "true" || text == "True" || text == "TRUE"; // as YAML 1.2's core schema has them
+  if (!yes && text != "false" && text != "False" && text != "FALSE") {
+    throw InputError(node.where, "'" + std::string(what) + "' must be true or false, got '" + excerpt(text) + "'");
+  }
+  return yes;
+}
+
 int integer(const Node& node, std::string_view what, int low, int high) {
   try {
     return parse_integer(scalar(node, what), low, high, node.where);
@@ -225,15 +234,7 @@ double Map::number(std::string_view key, const Range& range, double otherwise) {
 
 bool Map::boolean(std::string_view key, bool otherwise) {
   const Node* found = find(key);
-  if (found == nullptr) {
-    return otherwise;
-  }
-  const std::string& text = scalar(*found, key);
-  const bool yes = text == "true" || text == "True" || text == "TRUE"; // as YAML 1.2's core schema has them
-  if (!yes && text != "false" && text != "False" && text != "FALSE") {
-    throw InputError(found->where, "'" + std::string(key) + "' must be true or false, got '" + excerpt(text) + "'");
-  }
-  return yes;
+  return found == nullptr ? otherwise : yaml::boolean(*found, key);
 }
 
 std::vector<const Node*> Map::list(std::string_view key) {

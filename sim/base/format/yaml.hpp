@@ -78,6 +78,8 @@ inline constexpr Range kFraction{0, 1, false, "more than 0, at most 1"};
 
 /// A scalar's text; InputError naming `what` when the node is no scalar.
 const std::string& scalar(const Node& node, std::string_view what);
+/// A scalar that is true or false.
+bool boolean(const Node& node, std::string_view what);
 /// A scalar as an integer, a number or a quantity, within its range.
 int integer(const Node& node, std::string_view what, int low, int high);
 double number(const Node& node, std::string_view what, const Range& range);

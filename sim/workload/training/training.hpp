@@ -144,6 +144,7 @@ inline constexpr std::array kAllReduces = {
     AllReduceRow{"hierarchical", "rings inside the nodes, rings between them for parts of the gradients"},
     AllReduceRow{"nvls", "added up by the switch of a node, where the platform says that it can"},
     AllReduceRow{"direct", "every rank's part to every other one, over a link for each pair"},
+    AllReduceRow{"torus", "rings along all axes of a torus at once, both ways round"},
     AllReduceRow{"measured", "in the time measured for it below the switch of a node"},
 };
 /// What real runs carry out: a ring in the plan's order whose hops are transfers of their own. Not to be named.

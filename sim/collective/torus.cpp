@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sim/collective/algorithm.hpp"
+#include "sim/collective/ring.hpp"
+#include "sim/collective/torus_grid.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The torus on which all of these devices stand; null where there is none.
+const Torus* torus_of(const std::vector<DeviceId>& devices, Router& router) {
+  const int torus = router.torus_place(devices.front()).torus;
+  const bool same = std::all_of(devices.begin(), devices.end(),
+                                [&](DeviceId device) { return router.torus_place(device).torus == torus; });
+  return torus >= 0 && same ? &router.platform().tori[torus] : nullptr;
+}
+
+// Whether coordinates along an axis are equally far from each other.
+bool is_even(const std::set<int>& coordinates) {
+  const int step = coordinates.size() > 1 ? *std::next(coordinates.begin()) - *coordinates.begin() : 1;
+  int expected = *coordinates.begin();
+  return std::all_of(coordinates.begin(), coordinates.end(), [&](int one) {
+    const bool right = one == expected;
+    expected += step;
+    return right;
+  });
+}
+
+// Whether the step from the last coordinate round to the first is as long as the others.
+bool closes(const std::set<int>& coordinates, const Torus::Axis& axis) {
+  constexpr std::size_t kFewest = 3;
+  return axis.wraps && coordinates.size() >= kFewest &&
+         *coordinates.begin() + axis.size - *coordinates.rbegin() ==
+             *std::next(coordinates.begin()) - *coordinates.begin();
+}
+
+} // namespace
+
+int TorusGrid::ways() const {
+  int ways = 0;
+  for (const std::vector<Line>& lines : axes) {
+    ways += lines.front().closes ? 2 : 1;
+  }
+  return ways;
+}
+
+std::optional<TorusGrid> torus_grid(const std::vector<DeviceId>& devices, Router& router) {
+  const Torus* const torus = torus_of(devices, router);
+  if (torus == nullptr) {
+    return std::nullopt;
+  }
+  std::map<std::vector<int>, DeviceId> at; // coordinates
+  std::vector<std::set<int>> along(torus->axes.size());
+  for (const DeviceId device : devices) {
+    const std::vector<int> coordinates = coordinates_of(*torus, router.torus_place(device).place);
+    at.emplace(coordinates, device);
+    for (std::size_t axis = 0; axis < along.size(); ++axis) {
+      along[axis].insert(coordinates[axis]);
+    }
+  }
+  std::size_t grid = 1;
+  for (const std::set<int>& coordinates : along) {
+    grid *= coordinates.size();
+  }
+  if (grid != devices.size() || !std::all_of(along.begin(), along.end(), is_even)) {
+    return std::nullopt;
+  }
+  TorusGrid found;
+  for (std::size_t axis = 0; axis < along.size(); ++axis) {
+    if (along[axis].size() < 2) {
+      continue;
+    }
+    std::map<std::vector<int>, TorusGrid::Line> lines; // by the coordinates along the other axes
+    for (const auto& [coordinates, device] : at) {     // in the order of those along this one
+      std::vector<int> others = coordinates;
+      others[axis] = 0;
+      TorusGrid::Line& line = lines[others];
+      line.ranks.push_back(device);
+      line.closes = closes(along[axis], torus->axes[axis]);
+    }
+    std::vector<TorusGrid::Line>& of_axis = found.axes.emplace_back();
+    for (auto& [others, line] : lines) {
+      of_axis.push_back(std::move(line));
+    }
+  }
+  return found;
+}
+
+HopLatency add_torus(const TorusGrid& grid, FlowBuilder& flow) {
+  HopLatency sum;
+  for (const std::vector<TorusGrid::Line>& lines : grid.axes) {
+    HopLatency slowest;
+    for (const TorusGrid::Line& line : lines) {
+      const std::size_t ranks = line.ranks.size();
+      for (std::size_t i = 0; i + (line.closes ? 0 : 1) < ranks; ++i) {
+        const DeviceId one = line.ranks[i], other = line.ranks[(i + 1) % ranks];
+        slowest = greatest(slowest, greatest(flow.hop(one, other), flow.hop(other, one)));
+      }
+    }
+    const std::size_t ranks = lines.front().ranks.size();
+    sum += static_cast<double>(lines.front().closes ? ranks / 2 : ranks - 1) * slowest;
+  }
+  return sum;
+}
+
+std::string why_no_torus(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::shift || kind == CollectiveKind::broadcast) {
+    return "a torus carries all-to-alls as pairs, and shifts and broadcasts as a ring";
+  }
+  if (ranks.nodes.size() > 1) {
+    return "its ranks are on several nodes, and a torus is within one";
+  }
+  return torus_grid(ranks.nodes.front(), router) ? "" : "its ranks are no grid of a torus";
+}
+
+// Each way out of a rank brings its part of what the rank gets from all others. So the bytes take as long as a buffer
+// takes through all of a rank's links at once, which no algorithm undercuts.
+Flows torus_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  if (ranks.ranks() < 2) {
+    return {};
+  }
+  const TorusGrid grid = *torus_grid(ranks.nodes.front(), router);
+  FlowBuilder flow(router);
+  const HopLatency half = add_torus(grid, flow);
+  const double share = ring_share(kind, ranks.ranks()) / grid.ways();
+  return {flow.finish(share, (kind == CollectiveKind::all_reduce ? 2 : 1) * half, share)};
+}
+
+} // namespace stagecraft
