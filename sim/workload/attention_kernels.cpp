@@ -117,6 +117,18 @@ void narrow_heads(KernelCall& call, double widest) {
   }
 }
 
+// Of n x n blocks n (n + 1) / 2 hold a pair that a causal mask leaves. What a model counts stays as it was.
+void compute_whole_blocks(Operator& op, double block) {
+  if (block == 0 || !op.mask || !op.mask->causal || op.mask->window > 0 || !op.mask->documents.empty()) {
+    return;
+  }
+  const double length = op.forward.calls.front().shape[1];
+  const double computed = std::min(1.0, (1 + block / length) / 2), more = computed / op.seen;
+  op.seen = computed;
+  op.forward.flops = more * op.forward.flops;
+  op.backward_input.flops = more * op.backward_input.flops;
+}
+
 } // namespace
 
 ModelGraph with_attention(ModelGraph model, const AttentionRow& row, const RankHeads& rank) {
@@ -139,6 +151,7 @@ ModelGraph with_attention(ModelGraph model, const AttentionRow& row, const RankH
       op.seen = op.forward.flops / counted;
       op.backward_input = op.backward_input.kernels > 0 ? kernels.backward() : op.backward_input;
     } else {
+      compute_whole_blocks(op, row.block);
       for (Pass* pass : {&op.forward, &op.backward_input}) {
         for (KernelCall& call : pass->calls) {
           call.variant = row.variant;

@@ -16,6 +16,7 @@ struct AttentionRow {
   bool eager = false;            ///< so are the scaling and the mask of scores, and copies of what heads hold
   int softmax_by = 1; ///< its softmax is one kernel where this divides a rank's heads times its samples at a time
   double widest = 0;  ///< features of a head, of which one of more takes as long as so many more heads; 0: none does
+  double block = 0;   ///< queries, and keys, of a block that is computed whole where a causal mask cuts it; 0: none is
 };
 inline constexpr std::array kAttentions = {
     AttentionRow{"fused", "one kernel, as the device's fits or its roofline have it"},
@@ -28,6 +29,11 @@ inline constexpr std::array kAttentions = {
                  .widest = 64},
     AttentionRow{"triton", "FlashAttention in Triton (2023), where the device has fits of it", "triton"},
     AttentionRow{"flash-2", "FlashAttention 2 (Dao 2023), where the device has fits of it", "flash-2"},
+    AttentionRow{.name = "splash",
+                 .help =
+                     "one kernel of JAX on TPUs, which computes blocks of 2048 queries and keys whole that a causal "
+                     "mask cuts",
+                 .block = 2048},
     AttentionRow{
         "separate", "a product, a softmax with its mask, dropout if the model has any, and a product", {}, true},
     AttentionRow{.name = "megatron",

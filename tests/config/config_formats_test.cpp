@@ -184,6 +184,43 @@ TEST_CASE("MaxText's degrees multiply over its networks", "[config]") {
   CHECK(circular.schedule == "breadth-first");
 }
 
+TEST_CASE("what MaxText's policies keep does not run again", "[config][maxtext]") {
+  const auto read = [](const std::string& policy) {
+    return read_text("per_device_batch_size: 1\nremat_policy: " + policy + "\n", "m.yml");
+  };
+  const std::string all = "[\"attention\", \"normalization\", \"elementwise\"]";
+  const auto first_block = [](const ImportedTraining& training) { // [2..]: the first block's, without the others'
+    const std::string names = value(training, "recompute.operators");
+    return names.substr(0, names.find(", \"layer.1."));
+  };
+  const ImportedTraining queries = read("save_qkv_proj");
+  CHECK(value(queries, "recompute.kinds") == all);
+  CHECK(first_block(queries) == "[\"layer.0.projection\", \"layer.0.expand\"");
+  CHECK(value(queries, "offload.activations").empty());
+  CHECK(value(read("qkv_proj_offloaded"), "offload.activations") == "all");
+  CHECK(first_block(read("save_out_proj")) == "[\"layer.0.qkv\", \"layer.0.expand\"");
+  CHECK(first_block(read("save_dot_except_mlp")) == "[\"layer.0.expand\"");
+  CHECK(value(read("save_dot_with_context_except_mlp"), "recompute.kinds") == "[\"normalization\", \"elementwise\"]");
+  CHECK(value(read("minimal_offloaded"), "recompute.kinds") == all);
+  CHECK(value(read("minimal_offloaded"), "offload.activations") == "all");
+  // Tensor by tensor.
+  const ImportedTraining custom =
+      read("custom\ndecoder_layer_input: offload\nquery_proj: offload\nkey_proj: device\nvalue_proj: device");
+  CHECK(first_block(custom) == "[\"layer.0.projection\", \"layer.0.expand\"");
+  CHECK(value(custom, "offload.activations") == "all");
+  CHECK(custom.unheeded.empty());
+  CHECK(value(read("custom\ncontext: device\nqkv_proj: device\nout_proj: device\nmlpwi_0: device\nmlpwi_1: device"),
+              "recompute.kinds") == "[\"normalization\", \"elementwise\"]");
+  const ImportedTraining part = read("custom\nkey_proj: device\nout_proj: device");
+  CHECK(first_block(part) == "[\"layer.0.qkv\", \"layer.0.expand\"");
+  CHECK(part.unheeded ==
+        std::vector<std::string>{"remat_policy custom of a part of a product (here all of it runs again)"});
+  CHECK(value(read("custom"), "recompute.blocks") == "1"); // nothing but the input of a block
+  CHECK_THAT(refusal("per_device_batch_size: 1\nremat_policy: custom\ncontext: hbm\n", "m.yml"),
+             Catch::Contains("remat, device, offload"));
+  CHECK_THAT(refusal("per_device_batch_size: 1\nremat_policy: save_qkv\n", "m.yml"), Catch::Contains("save_qkv_proj"));
+}
+
 TEST_CASE("MaxText's strategy of context is its rule", "[config]") {
   const auto rule = [](const std::string& more) {
     const ImportedTraining read = read_text("per_device_batch_size: 1\nremat_policy: full\n" + more, "m.yml");

@@ -42,7 +42,7 @@ TEST_CASE("a configuration brings its framework's recipe along", "[config]") {
   CHECK(recipe("{config: megatron-bridge.yaml}") == Pair("megatron-bridge", "megatron-bridge"));
   CHECK(recipe("{config: torchtitan.toml}").first.starts_with("torchtitan"));
   CHECK(recipe("{config: deepspeed.json}") == Pair("", ""));
-  CHECK(recipe("{config: maxtext.yml}") == Pair("", ""));
+  CHECK(recipe("{config: maxtext.yml}") == Pair("maxtext", "maxtext"));
   CHECK(recipe("{config: mlperf.sh}") == Pair("megatron-bridge", "megatron-bridge"));
   CHECK(recipe("{config: megatron.sh, framework: none}") == Pair("", ""));
   CHECK(recipe("{config: megatron.sh, framework: nemo-2025}") == Pair("nemo-2025", ""));

@@ -310,6 +310,26 @@ TEST_CASE("attention by separate kernels keeps and moves the scores of all pairs
   }
 }
 
+// Of a causal sequence of n blocks n (n + 1) / 2 are computed whole; 64 tokens are less than one.
+TEST_CASE("splash attention computes whole blocks, and a model counts what the mask leaves", "[study][frameworks]") {
+  const AttentionRow& splash = attention_named("splash");
+  REQUIRE(splash.block == 2048);
+  for (const auto& [tokens, part] : {std::pair{64, 1.0}, {2048, 1.0}, {4096, 3.0 / 4}, {8192, 10.0 / 16}}) {
+    const ModelGraph fused =
+        read_model(yaml::parse("{workload: {name: m, input: {shape: [" + std::to_string(tokens) +
+                                   ", 24]}, layers: [{name: qkv, kind: linear, features: 72, bias: false}, {name: "
+                                   "attention, kind: attention, heads: 3, key_value_heads: 3, causal: true}]}}",
+                               "model"),
+                   kFolders, {});
+    const Operator before = attention_of(fused), after = attention_of(with_attention(fused, splash));
+    const double more = part / ((1 + 1.0 / tokens) / 2);
+    CAPTURE(tokens);
+    CHECK(after.forward.flops.value == near(more * before.forward.flops.value));
+    CHECK(after.backward_input.flops.value == near(more * before.backward_input.flops.value));
+    CHECK(model_flops(with_attention(fused, splash)).value == near(model_flops(fused).value));
+  }
+}
+
 // Scaling and mask read and write every pair's score, and only the scaling has a gradient; each of the four tensors
 // that heads interleave is read and written once, as is its gradient.
 TEST_CASE("eager attention scales, masks and copies by kernels of their own", "[study][frameworks]") {

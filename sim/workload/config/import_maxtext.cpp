@@ -13,6 +13,7 @@
 #include "sim/workload/config/common/model_sizes.hpp"
 #include "sim/workload/config/common/names_without_effect.hpp"
 #include "sim/workload/config/common/training_draft.hpp"
+#include "sim/workload/config/maxtext_policy.hpp"
 
 namespace stagecraft {
 namespace {
@@ -30,19 +31,6 @@ constexpr std::array<std::string_view, 13> kAxes = {"data",
                                                     "pipeline",
                                                     "expert",
                                                     "autoregressive"};
-
-constexpr std::array<std::string_view, 12> kPolicies = {"full",
-                                                        "minimal",
-                                                        "minimal_flash",
-                                                        "minimal_with_context",
-                                                        "minimal_offloaded",
-                                                        "minimal_with_quantization",
-                                                        "save_out_proj",
-                                                        "save_qkv_proj",
-                                                        "qkv_proj_offloaded",
-                                                        "save_dot_except_mlp",
-                                                        "custom",
-                                                        "none"};
 
 struct Quantization {
   std::string_view name, fp8;
@@ -129,11 +117,12 @@ public:
       : leaves_(document, "MaxText's configuration"), draft_(context, document.where), devices_(context.devices) {}
 
   ImportedTraining read() {
+    draft_.framework("maxtext");
     read_degrees();
     read_stages();
     read_batch();
     read_precision();
-    read_policy();
+    read_maxtext_policy(leaves_, draft_);
     read_optimizer();
     if (const yaml::Node* length = leaves_.find("", "max_target_length")) {
       draft_.sequence_length("max_target_length", yaml::integer(*length, "max_target_length", 1, kMostConfigSamples),
@@ -367,29 +356,6 @@ private:
                          "unknown quantization '" + excerpt(name) + "'; did you mean '" + meant + "'?");
       }
       draft_.leave("quantization " + excerpt(name));
-    }
-  }
-
-  // What is kept: products alone, with attention or not; else the nearest is to keep the inputs of blocks.
-  void read_policy() {
-    const std::string given = leaves_.text("", "remat_policy", "full");
-    const Where where = leaves_.where("", "remat_policy");
-    const bool is_known = std::find(kPolicies.begin(), kPolicies.end(), given) != kPolicies.end() ||
-                          given.starts_with("save_dot_") || given.starts_with("minimal_with_context_");
-    if (!is_known) {
-      throw InputError(where, unknown_name("remat_policy", given, {kPolicies.begin(), kPolicies.end()}));
-    }
-    if (given == "none") {
-      draft_.set("recompute", "none", where);
-    } else if (given == "minimal_with_context" || given == "minimal_flash") {
-      draft_.recompute_kinds({KernelKind::normalization, KernelKind::elementwise}, where);
-    } else if (given == "minimal") {
-      draft_.recompute_kinds({KernelKind::attention, KernelKind::normalization, KernelKind::elementwise}, where);
-    } else {
-      draft_.recompute_blocks(1, 0, where);
-      if (given != "full") {
-        draft_.leave("remat_policy " + given + " (here whole blocks run again, as with full)");
-      }
     }
   }
 
