@@ -86,7 +86,7 @@ TEST_CASE("a device that is not known is no other that shares a word with it", "
                                       {"RTX", "rtx-3080-10gb"},
                                       {"RTX PRO 6000", "rtx-6000-ada"},
                                       {"Quadro P6000", "quadro-rtx-6000-24gb"},
-                                      {"TPU v5e", "tpu-v5p, tpu-v6e"},
+                                      {"TPU v8", "tpu-v3, tpu-v4"},
                                       {"H100 NVL", "h100-pcie-80gb"},
                                       {"H100 SXM 64GB", "h100-pcie-80gb, h100-sxm-80gb"},
                                       {"MI250X GCD", "mi250-gcd-64gb"},
@@ -336,6 +336,59 @@ TEST_CASE("schedules and precisions have other names", "[validate][truth]") {
   CHECK_THAT(text_of(row), Contains("fp8: delayed")); // Transformer Engine's
   row.source = "pytorch/torchtitan";
   CHECK_THAT(text_of(row), Contains("fp8: tensorwise")); // torchao's
+}
+
+// Google Cloud's slices: of v5e and v6e two axes, of which those of 16 wrap around; of v5p and 7x three, which all do
+// in a slice of cubes of 4 x 4 x 4.
+TEST_CASE("chips of a TPU stand in the slices that there are", "[validate][truth]") {
+  const auto slice = [](const char* gpu, int chips, const char* note = "") {
+    TruthRow row = row_on(gpu);
+    row.devices = chips;
+    row.devices_per_node = 0;
+    row.global_batch = 4 * chips;
+    row.note = note;
+    const std::string text = text_of(row);
+    const auto after = [&](const std::string& key) {
+      const std::size_t begin = text.find(key);
+      REQUIRE(begin != std::string::npos);
+      return text.substr(begin + key.size(), text.find(']', begin) - begin - key.size());
+    };
+    const std::string from = "\"shape\": [", wraps = "\"wraparound\": [";
+    return after(from) + " " + after(wraps);
+  };
+  CHECK(slice("tpu-v6e-trillium", 8) == "\"2\", \"4\" \"false\", \"false\"");
+  CHECK(slice("tpu-v6e-trillium", 128) == "\"8\", \"16\" \"false\", \"true\"");
+  CHECK(slice("TPU v5e", 256) == "\"16\", \"16\" \"true\", \"true\"");
+  CHECK(slice("tpu-v6e", 512) == "\"16\", \"16\" \"true\", \"true\""); // two pods
+  CHECK(slice("tpu-v6e", 256, "slices=4") == "\"8\", \"8\" \"false\", \"false\"");
+  CHECK(slice("tpu-v5p", 8) == "\"2\", \"2\", \"2\" \"false\", \"false\", \"false\"");
+  CHECK(slice("tpu-v7x-ironwood", 256) == "\"4\", \"8\", \"8\" \"true\", \"true\", \"true\"");
+}
+
+TEST_CASE("what MaxText keeps is what its own recipes keep", "[validate][truth]") {
+  TruthRow row = row_on("tpu-v6e");
+  row.source = "tpu-recipes, MaxText";
+  row.recompute = "";
+  CHECK(framework_of(row).name == "maxtext");
+  const std::string policy = "  recompute: {kinds: [attention, normalization, elementwise], operators: "
+                             "[layer.0.projection, layer.0.expand, ";
+  CHECK_THAT(text_of(row), Contains(policy) && Contains("  offload: {activations: all}\n")); // of 32 GB
+  row.gpu = "tpu-v5p";
+  CHECK_THAT(text_of(row), Contains(policy) && !Contains("offload"));
+  row.recompute = "full";
+  CHECK_THAT(text_of(row), Contains("  recompute: blocks\n") && !Contains("operators"));
+}
+
+TEST_CASE("where there are more chips than sequences, MaxText shares each", "[validate][truth]") {
+  TruthRow row = row_on("tpu-v7x");
+  row.source = "MaxText";
+  row.micro_batch = 0;
+  row.devices = 64;
+  row.devices_per_node = 0;
+  row.global_batch = 16;
+  CHECK_THAT(text_of(row), Contains("    context: 4\n") && Contains("  micro_batch_size: 1\n"));
+  row.global_batch = 128; // in one pass
+  CHECK_THAT(text_of(row), !Contains("context:") && Contains("  micro_batch_size: 2\n"));
 }
 
 TEST_CASE("a run that names no framework has the usual one of what it shares, which is said", "[validate][truth]") {

@@ -120,11 +120,12 @@ struct NodeOf {
 };
 // The first family that fits.
 constexpr std::array kNodes = {
-    NodeOf{"a100-sxm", "dgx-a100"},    NodeOf{"h100-sxm", "dgx-h100"}, NodeOf{"h200", "dgx-h200"},
-    NodeOf{"h800", "hgx-h800"},        NodeOf{"h20-", "dgx-h100"},     NodeOf{"a800-sxm", "hgx-a800"},
-    NodeOf{"b200", "dgx-b200"},        NodeOf{"b300", "dgx-b200"},     NodeOf{"gb200", "gb200-nvl72"},
-    NodeOf{"gb300", "gb200-nvl72"},    NodeOf{"mi3", "mi300x-8"},      NodeOf{"v100-sxm3", "dgx-2"},
-    NodeOf{"v100-sxm", "nvlink-v100"},
+    NodeOf{"a100-sxm", "dgx-a100"},     NodeOf{"h100-sxm", "dgx-h100"},     NodeOf{"h200", "dgx-h200"},
+    NodeOf{"h800", "hgx-h800"},         NodeOf{"h20-", "dgx-h100"},         NodeOf{"a800-sxm", "hgx-a800"},
+    NodeOf{"b200", "dgx-b200"},         NodeOf{"b300", "dgx-b200"},         NodeOf{"gb200", "gb200-nvl72"},
+    NodeOf{"gb300", "gb200-nvl72"},     NodeOf{"mi3", "mi300x-8"},          NodeOf{"v100-sxm3", "dgx-2"},
+    NodeOf{"v100-sxm", "nvlink-v100"},  NodeOf{"tpu-v5e", "tpu-v5e-16x16"}, NodeOf{"tpu-v5p", "tpu-v5p-4x4x4"},
+    NodeOf{"tpu-v6e", "tpu-v6e-16x16"}, NodeOf{"tpu-v7x", "tpu-v7x-4x4x4"},
 };
 
 // What a row calls its devices, in words. Those of a chassis of NVIDIA's are in its sockets, of a DGX-2 in SXM3; of

@@ -22,6 +22,7 @@ constexpr std::array kFrameworks = {
     TruthFramework{"torchtitan-eager", "TorchTitan, not compiled", {"torch.compile=false", "nanotron"}},
     TruthFramework{"torchtitan-2024", "TorchTitan of 2024", {"202412_torchtitan", "torchtitan 2024"}},
     TruthFramework{"torchtitan", "TorchTitan", {"torchtitan"}},
+    TruthFramework{"maxtext", "MaxText", {"maxtext", "tpu-recipes"}},
     TruthFramework{"llm-foundry", "MosaicML's llm-foundry", {"llm-foundry", "mosaicml"}},
     TruthFramework{"automodel-compiled", "NeMo Automodel, compiled", {"fsdp2_prefetch"}},
     TruthFramework{"automodel-transformers", "NeMo Automodel, models of Hugging Face", {"kernels=TE + triton"}},

@@ -13,6 +13,7 @@
 #include "sim/base/utf8.hpp"
 #include "sim/study/keys/inputs.hpp"
 #include "sim/validate/truth/rows/truth_device.hpp"
+#include "sim/validate/truth/rows/truth_slice.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
 
 namespace stagecraft {
@@ -275,7 +276,8 @@ std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devi
   yaml::Node platform = yaml::load(shipped / "platforms" / (std::string(node_of(device)) + ".yaml"));
   const Where where{"platform", 0, 0};
   yaml::Node node = platform.find("nodes")->items.front();
-  const int each = devices_of_node(node, row, devices);
+  const int in_slice = chips_of_slice(device, row, devices);
+  const int each = in_slice > 0 ? in_slice : devices_of_node(node, row, devices);
   keep_devices(node, each);
   if (each > 1 && node_of(device) == kPlainNode) {
     part.assumed.push_back(link_plain_node(node, device, each, devices > each, row));
@@ -290,6 +292,9 @@ std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devi
     yaml::set(node, "devices.0.power_cap", std::to_string(row.power_cap) + " W", where);
   }
   yaml::set(node, "devices.0.count", std::to_string(each), where);
+  if (in_slice > 0) {
+    shape_slice(node, device, in_slice);
+  }
   yaml::set(node, "count", std::to_string(devices / each), where);
   yaml::Node nodes{.kind = yaml::Node::Kind::sequence, .items = {node}, .where = where};
   yaml::set(platform, "nodes", nodes);

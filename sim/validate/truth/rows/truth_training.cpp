@@ -12,6 +12,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/workload/training/block_operators.hpp"
 #include "sim/workload/training/captured_modules.hpp"
 #include "sim/workload/training/every_second_product.hpp"
 #include "sim/workload/training/latent_product.hpp"
@@ -84,7 +85,13 @@ public:
   TrainingText(const TruthRow& row, const TruthFramework& framework, const TrainingSetting& setting)
       : row_(row), framework_(framework), setting_(setting), images_(setting.model != nullptr && setting.model->images),
         stages_(setting.model == nullptr ? "" : setting.model->layers), tensor_(std::max(row.degrees.tensor, 1)),
-        pipeline_(std::max(row.degrees.pipeline, 1)), context_(std::max(row.degrees.context, 1)) {}
+        pipeline_(std::max(row.degrees.pipeline, 1)), context_(std::max(row.degrees.context, 1)) {
+    if (is_maxtext() && row.degrees.context == 0 && row.global_batch > 0 && setting.devices > row.global_batch &&
+        setting.devices % row.global_batch == 0) {
+      context_ = setting.devices / row.global_batch;
+      assume("sequences shared by " + count_of(context_, "chip") + ", of which there are more than sequences");
+    }
+  }
 
   std::variant<StudyPart, Infeasible> write() {
     line("training:");
@@ -309,7 +316,9 @@ private:
 
   std::string write_recompute() {
     const std::string words = recompute_stated(row_);
-    if (words.empty()) {
+    if (words.empty() && is_maxtext()) {
+      write_maxtext_policy();
+    } else if (words.empty()) {
       assume(std::string(kNothingRecomputed));
     } else if (is_torchgpipe() && says_blocks(words)) { // what a partition is given is kept, whatever its layers
       const bool but_last = has(words, "except last") || has(words, "except_last");
@@ -335,6 +344,28 @@ private:
     return words.starts_with("full") || words == "yes" || words == "true" || words == "on" || words == "1" ||
            words.starts_with("block") || words.starts_with("uniform") ||
            (has(words, "checkpoint") && !says_no(words) && !has(words, "selective"));
+  }
+
+  bool is_maxtext() const { return framework_.name == "maxtext"; }
+
+  // The recipes that MaxText's figures come from keep what goes into a block, and without experts queries, keys and
+  // values (AI-Hypercomputer/maxtext, benchmarks/maxtext_trillium_model_configs.py, and AI-Hypercomputer/tpu-recipes).
+  // XLA leaves out what backward does not read again, as an MLP's last product.
+  void write_maxtext_policy() {
+    if (row_.sizes.layers == 0 || row_.sizes.experts > 0) {
+      line("  recompute: blocks");
+      assume("blocks run again, as in MaxText's own recipes");
+      return;
+    }
+    constexpr std::array<std::string_view, 2> kProducts = {"projection", "expand"};
+    line("  recompute: {kinds: [attention, normalization, elementwise], operators: [" +
+         join(in_all_blocks(row_.sizes.layers, kProducts)) + "]}");
+    const bool on_host = has(lower_case(row_.gpu), "v5e") || has(lower_case(row_.gpu), "v6e");
+    if (on_host) { // chips of 16 and 32 GB
+      line("  offload: {activations: all}");
+    }
+    assume(std::string("queries, keys and values are kept") + (on_host ? " on the host" : "") +
+           ", and what else of a block backward reads runs again, as in MaxText's own recipes");
   }
 
   bool is_torchgpipe() const { return row_.mentions("torchgpipe"); }
@@ -596,7 +627,7 @@ private:
       ++size;
       stated = most_batch(chunks * size * replicas_);
       assume(count_of(chunks, "micro-batch") + " of " + count_of(size, "sample"));
-    } else if (size == 0 && images_) {
+    } else if (size == 0 && (images_ || is_maxtext())) { // one pass an iteration, unless a configuration says more
       size = std::max(1, stated / replicas_);
     } else if (size == 0) {
       size = usual_micro_batch(stated);
