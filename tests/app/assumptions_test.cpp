@@ -32,9 +32,11 @@ TEST_CASE("a batch is assumed for the number of devices, and the precision that 
 
 TEST_CASE("a transformer on NVIDIA's devices of today is trained as a recipe of today says", "[app]") {
   CHECK(assumed("llama3-8b", "dgx-h100").at("training.framework") == "megatron-lm-2025");
-  CHECK(assumed("gpt2", "pcie-v100").count("training.framework") == 0);     // no bf16
-  CHECK(assumed("llama3-8b", "mi300x-8").count("training.framework") == 0); // not measured by it
-  CHECK(assumed("vgg16", "dgx-h100").count("training.framework") == 0);     // no transformer
+  CHECK(assumed("llama3-8b", "tpu-v5p-4x4x4").at("training.framework") == "maxtext");
+  CHECK(assumed("llama3-8b", "hetero-host").count("training.framework") == 0); // of three vendors
+  CHECK(assumed("gpt2", "pcie-v100").count("training.framework") == 0);        // no bf16
+  CHECK(assumed("llama3-8b", "mi300x-8").count("training.framework") == 0);    // not measured by it
+  CHECK(assumed("vgg16", "dgx-h100").count("training.framework") == 0);        // no transformer
 }
 
 // Parameters and gradients take 4 B each way, Adam's states 12 B, shared by the replicas. A device has 80 GiB, of which

@@ -73,6 +73,17 @@ TEST_CASE("buy trains on all offers by one framework, also where a model's devic
   }
 }
 
+TEST_CASE("buy trains on chips of a TPU by MaxText, whatever the other offers", "[cli][buy]") {
+  Workshop shop;
+  const Json json = shop.run("buy gpt2 --offer tpu-v5p-4x4x4 --offer mi300x-8 --tokens 1B --format json "
+                             "--set compare.schedules=1f1b --set compare.strategies=data-parallel")
+                        .json();
+  for (const Json& choice : json.at("choices")) {
+    const bool of_chips = choice.at("offer") == "tpu-v5p-4x4x4";
+    CHECK(choice.at("assumed").at("training.framework") == (of_chips ? "maxtext" : "megatron-lm-2025"));
+  }
+}
+
 TEST_CASE("buy of a model says what nobody gave, the same batch for all", "[cli][buy]") {
   Workshop shop;
   const Outcome outcome = shop.run("buy gpt2 --offer '1, 4 x dgx-a100' --tokens 1B --set compare.schedules=1f1b "

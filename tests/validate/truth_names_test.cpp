@@ -69,6 +69,17 @@ TEST_CASE("a name without a form factor is that of the module which nodes are ma
     CAPTURE(name);
     CHECK_THAT(text_on(name), Contains(type_is("rtx-2080-ti-11gb")));
   }
+  for (const auto& [theirs, ours] : {std::pair{"TPU v5 lite", "tpu-v5e"}, // as JAX says
+                                     {"v5litepod-16", "tpu-v5e"},
+                                     {"TPU v6 lite", "tpu-v6e"},
+                                     {"Trillium", "tpu-v6e"},
+                                     {"v6e-256 TPU", "tpu-v6e"},
+                                     {"TPU7x", "tpu-v7x"},
+                                     {"Google Ironwood", "tpu-v7x"},
+                                     {"TPU v5p", "tpu-v5p"}}) {
+    CAPTURE(theirs);
+    CHECK_THAT(text_on(theirs), Contains(type_is(ours)));
+  }
   CHECK_THAT(text_on("A10"), Contains(type_is("a10-24gb"))); // and no A100
   CHECK_THAT(text_on("NVIDIA A30"), Contains(type_is("a30-24gb")));
   TruthRow alone = row_on("V100");
@@ -377,6 +388,16 @@ TEST_CASE("what MaxText keeps is what its own recipes keep", "[validate][truth]"
   CHECK_THAT(text_of(row), Contains(policy) && !Contains("offload"));
   row.recompute = "full";
   CHECK_THAT(text_of(row), Contains("  recompute: blocks\n") && !Contains("operators"));
+}
+
+TEST_CASE("MaxText shares weights within a slice, and slices are replicas", "[validate][truth]") {
+  TruthRow row = row_on("tpu-v6e");
+  row.source = "MaxText";
+  row.devices_per_node = 0;
+  row.devices = row.global_batch = 512; // two pods
+  CHECK_THAT(text_of(row), Contains("    shard: 256\n"));
+  row.devices = row.global_batch = 256;
+  CHECK_THAT(text_of(row), !Contains("shard:"));
 }
 
 TEST_CASE("where there are more chips than sequences, MaxText shares each", "[validate][truth]") {

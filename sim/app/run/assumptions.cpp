@@ -36,10 +36,15 @@ const char* precision_on(const Platform& platform) {
 // The recipe of how such models are trained today on such devices, which predictions are nearer to measurements with;
 // "" where none is known.
 const char* framework_on(const ModelGraph& model, const Platform& platform) {
-  const bool all_have = std::all_of(platform.types.begin(), platform.types.end(), [](const DeviceType& type) {
-    return type.vendor == "nvidia" && type.rate(KernelKind::matmul, Precision::bf16).has_value();
-  });
-  return all_have && tokens_of(model) > 0 && !layer_row_of(model).layers.empty() ? "megatron-lm-2025" : "";
+  const auto all_are_of = [&](std::string_view vendor) {
+    return std::all_of(platform.types.begin(), platform.types.end(), [&](const DeviceType& type) {
+      return type.vendor == vendor && type.rate(KernelKind::matmul, Precision::bf16).has_value();
+    });
+  };
+  if (tokens_of(model) == 0 || layer_row_of(model).layers.empty()) {
+    return "";
+  }
+  return all_are_of("nvidia") ? kUsualFramework : all_are_of("google") ? "maxtext" : "";
 }
 
 // The least memory of a device.

@@ -11,6 +11,9 @@
 
 namespace stagecraft {
 
+/// The recipe that is assumed of transformers on NVIDIA's devices.
+inline constexpr const char* kUsualFramework = "megatron-lm-2025";
+
 /// Degrees of parallelism that were tried, as `training.parallel` says them, and the time of an iteration; none where
 /// nothing fits.
 struct TriedDegrees {

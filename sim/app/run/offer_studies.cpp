@@ -66,28 +66,33 @@ const std::string* value_of(const std::vector<Setting>& settings, const std::str
   return found == settings.end() ? nullptr : &found->value;
 }
 
-// What must be the same for all offers, where nobody says it: the framework, since an ideal machine would win against
-// real ones, and the batch, the least that each would take a whole number of times.
-std::vector<Setting> shared_assumptions(const std::vector<std::vector<Setting>>& assumed) {
+// The framework of an offer whose devices suggest none, where those of another do: an ideal machine would win against
+// real ones.
+std::vector<Setting> framework_beside(const std::vector<Setting>& own,
+                                      const std::vector<std::vector<Setting>>& assumed) {
+  const auto has_one = [](const std::vector<Setting>& of_offer) {
+    return value_of(of_offer, "training.framework") != nullptr;
+  };
+  const bool needs_one = !has_one(own) && std::any_of(assumed.begin(), assumed.end(), has_one);
+  return needs_one ? std::vector<Setting>{{"training.framework", kUsualFramework}} : std::vector<Setting>{};
+}
+
+// The batch, where nobody says it, is the same for all offers: the least that each would take a whole number of times.
+std::vector<Setting> shared_batch(const std::vector<std::vector<Setting>>& assumed) {
   constexpr long kMostTimes = 8; // the largest of them
   constexpr long kMostSamples = 1L << 24;
-  std::vector<Setting> shared;
   long common = 1, largest = 0;
   for (const std::vector<Setting>& of_offer : assumed) {
-    const std::string* framework = value_of(of_offer, "training.framework");
-    if (framework != nullptr && shared.empty()) {
-      shared.push_back({"training.framework", *framework});
-    }
     if (const std::string* batch = value_of(of_offer, "training.global_batch")) {
       const long samples = std::stol(*batch);
       largest = std::max(largest, samples);
       common = common > kMostTimes * kMostSamples ? common : std::lcm(common, samples);
     }
   }
-  if (largest > 0) {
-    shared.push_back({"training.global_batch", std::to_string(common <= kMostTimes * largest ? common : largest)});
+  if (largest == 0) {
+    return {};
   }
-  return shared;
+  return {{"training.global_batch", std::to_string(common <= kMostTimes * largest ? common : largest)}};
 }
 
 } // namespace
@@ -106,11 +111,13 @@ std::vector<GivenStudy> studies_of_offers(const OfferedStudy& offered) {
     settings.push_back(settings_for(offers[at], platforms[at], offered.settings));
     assumed.push_back(first_assumptions(document, offered.file, settings[at], AssumedDegrees::anywhere));
   }
-  const std::vector<Setting> shared = shared_assumptions(assumed);
+  const std::vector<Setting> batch = shared_batch(assumed);
   std::vector<GivenStudy> studies;
-  for (const std::vector<Setting>& own : settings) {
+  for (std::size_t at = 0; at < settings.size(); ++at) {
+    std::vector<Setting> shared = framework_beside(assumed[at], assumed);
+    shared.insert(shared.end(), batch.begin(), batch.end());
     std::vector<Setting> all = shared;
-    all.insert(all.end(), own.begin(), own.end());
+    all.insert(all.end(), settings[at].begin(), settings[at].end());
     studies.push_back(completed_study(document, offered.file, all, AssumedDegrees::anywhere));
     std::vector<Setting>& said = studies.back().assumed.settings;
     said.insert(said.begin(), shared.begin(), shared.end());

@@ -128,11 +128,33 @@ constexpr std::array kNodes = {
     NodeOf{"tpu-v6e", "tpu-v6e-16x16"}, NodeOf{"tpu-v7x", "tpu-v7x-4x4x4"},
 };
 
+// What JAX and Google call chips of TPUs beside the names of their generations, as words.
+struct TpuName {
+  std::string_view name, generation;
+};
+constexpr std::array kTpuNames = {
+    TpuName{"v5 lite", "v5e"}, TpuName{"v5litepod", "v5e"}, TpuName{"trillium", "v6e"},
+    TpuName{"v6 lite", "v6e"}, TpuName{"ironwood", "v7x"},  TpuName{"tpu7x", "v7x"},
+};
+
+// "tpu" and "v6e" of "TPU v6 lite", its words else.
+Words with_tpu_name(Words words, const std::string& text) {
+  const auto found = std::find_if(kTpuNames.begin(), kTpuNames.end(),
+                                  [&](const TpuName& one) { return text.find(one.name) != std::string::npos; });
+  if (found != kTpuNames.end()) {
+    for (const char* word : {"v5", "v6", "lite", "v5litepod", "tpu7x"}) {
+      words.erase(word);
+    }
+    words.insert({"tpu", std::string(found->generation)});
+  }
+  return words;
+}
+
 // What a row calls its devices, in words. Those of a chassis of NVIDIA's are in its sockets, of a DGX-2 in SXM3; of
 // AMD's modules of two chips a framework sees one, of which a node has eight.
 Words wanted_words(const TruthRow& row) {
   constexpr int kChipsOfNode = 8;
-  Words wanted = words_of(plain_words(row.gpu));
+  Words wanted = with_tpu_name(words_of(plain_words(row.gpu)), plain_words(row.gpu));
   if (wanted.erase("dgx") + wanted.erase("hgx") > 0) {
     wanted.insert("sxm");
   }

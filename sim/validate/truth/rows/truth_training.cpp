@@ -446,6 +446,10 @@ private:
     const int replicas = setting_.devices / (tensor_ * pipeline_);
     if (zero >= 1 && shard > 0 && shard < replicas && replicas % shard == 0) {
       line("    shard: " + std::to_string(shard));
+    } else if (zero < 0 && is_maxtext() && setting_.slice < replicas && setting_.slice > 0 &&
+               replicas % setting_.slice == 0) { // its dcn_data_parallelism takes what is left
+      line("    shard: " + std::to_string(setting_.slice));
+      assume("weights shared within each slice");
     }
     return "";
   }
