@@ -54,7 +54,8 @@ std::string why_not_direct(CollectiveKind kind, const RankMap& ranks, Router& ro
 Flows direct_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
 
 /// On a torus, whose ranks form a grid of it: a ring along every axis, both ways round, all at once, each with its part
-/// of the bytes; a line where the ranks of an axis do not close (Ying et al. 2018, section 3.2; Jouppi et al. 2023).
+/// of the bytes; a line where the ranks of an axis do not close (Austin et al. 2025, "How to Scale Your Model",
+/// Sharded Matrices). An all-to-all's pairs go along one axis after another.
 std::string why_no_torus(CollectiveKind kind, const RankMap& ranks, Router& router);
 Flows torus_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
 

@@ -24,13 +24,14 @@ template <class Visit> void for_each_pair(const std::vector<DeviceId>& node, con
 
 bool is_full_mesh(const std::vector<DeviceId>& devices, Router& router) {
   std::set<LinkId> links;
-  bool is_mesh = true;
-  for_each_pair(devices, [&](DeviceId from, DeviceId to) {
+  const auto have_link = [&](DeviceId from, DeviceId to) {
     const Route* route = router.find(from, to);
-    is_mesh = is_mesh && route != nullptr && route->legs.size() == 1 && route->legs.front().links.size() == 1 &&
-              links.insert(route->legs.front().links.front()).second;
+    return route != nullptr && route->legs.size() == 1 && route->legs.front().links.size() == 1 &&
+           links.insert(route->legs.front().links.front()).second;
+  };
+  return std::all_of(devices.begin(), devices.end(), [&](DeviceId from) {
+    return std::all_of(devices.begin(), devices.end(), [&](DeviceId to) { return from == to || have_link(from, to); });
   });
-  return is_mesh;
 }
 
 HopLatency add_direct(const std::vector<DeviceId>& devices, FlowBuilder& flow) {

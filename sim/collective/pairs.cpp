@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/collective/algorithm.hpp"
+#include "sim/collective/torus_grid.hpp"
 
 namespace stagecraft {
 namespace {
@@ -115,8 +116,13 @@ Flows pairs_of(const std::vector<Place>& all, Tier tier, const NcclGroup& group,
 
 } // namespace
 
-std::string why_no_pairs(CollectiveKind kind, const RankMap&, Router&) {
-  return kind == CollectiveKind::all_to_all ? "" : "pairs carry all-to-alls only";
+std::string why_no_pairs(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  if (kind != CollectiveKind::all_to_all) {
+    return "pairs carry all-to-alls only";
+  }
+  return ranks.nodes.size() == 1 && torus_grid(ranks.nodes.front(), router)
+             ? "its ranks are a grid of a torus, which carries their pairs"
+             : "";
 }
 
 // The network and the links inside nodes carry their pairs beside each other, each as fast as it can. Where data on its

@@ -107,14 +107,41 @@ HopLatency add_torus(const TorusGrid& grid, FlowBuilder& flow) {
 }
 
 std::string why_no_torus(CollectiveKind kind, const RankMap& ranks, Router& router) {
-  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::shift || kind == CollectiveKind::broadcast) {
-    return "a torus carries all-to-alls as pairs, and shifts and broadcasts as a ring";
+  if (kind == CollectiveKind::shift || kind == CollectiveKind::broadcast) {
+    return "a torus carries shifts and broadcasts as a ring";
   }
   if (ranks.nodes.size() > 1) {
     return "its ranks are on several nodes, and a torus is within one";
   }
   return torus_grid(ranks.nodes.front(), router) ? "" : "its ranks are no grid of a torus";
 }
+
+namespace {
+
+// How many of all pairs of ranks cross the busiest link of one direction of a line of k places, where ways go along one
+// axis after another, the shorter way round. Of a closed line k^2/8 pairs of places cross each link, (k^2 - 1)/8 where
+// k is odd; of an open one k^2/4 or (k^2 - 1)/4 cross the middle. Each stands for as many pairs of ranks as there are
+// lines.
+double crossings_of(const TorusGrid::Line& line, int ranks) {
+  const auto size = static_cast<double>(line.ranks.size());
+  const double odd = line.ranks.size() % 2 == 0 ? 0 : 1;
+  return (line.closes ? (size * size - odd) / 8 : (size * size - odd) / 4) * ranks / size;
+}
+
+// Each rank's pair to each other one, over the links in between. The busiest of them holds all up, so that as much is
+// counted over each: pairs one by one would be as many as the square of the ranks.
+CoupledFlow all_to_all(const TorusGrid& grid, int ranks, Router& router) {
+  FlowBuilder flow(router);
+  const HopLatency latency = add_torus(grid, flow);
+  double most = 0;
+  for (const std::vector<TorusGrid::Line>& lines : grid.axes) {
+    most = std::max(most, crossings_of(lines.front(), ranks));
+  }
+  const double share = most / ranks;
+  return flow.finish(share, latency, share);
+}
+
+} // namespace
 
 // Each way out of a rank brings its part of what the rank gets from all others. So the bytes take as long as a buffer
 // takes through all of a rank's links at once, which no algorithm undercuts.
@@ -123,6 +150,9 @@ Flows torus_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
     return {};
   }
   const TorusGrid grid = *torus_grid(ranks.nodes.front(), router);
+  if (kind == CollectiveKind::all_to_all) {
+    return {all_to_all(grid, ranks.ranks(), router)};
+  }
   FlowBuilder flow(router);
   const HopLatency half = add_torus(grid, flow);
   const double share = ring_share(kind, ranks.ranks()) / grid.ways();

@@ -1,5 +1,7 @@
 // Collectives on a torus: closed forms by hand, and which groups are a grid of it.
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "sim/base/named_table.hpp"
 #include "sim/collective/algorithm.hpp"
 #include "sim/collective/torus_grid.hpp"
@@ -96,15 +98,45 @@ TEST_CASE("between tori each rank has its part of the bytes", "[collective][toru
   CHECK(flows[2].time(Bytes{1e9}).value == near(0.75 * 0.1 / 2 + 2e-6));
 }
 
-// In an all-to-all among r ranks of a ring each sends an r-th to every other one, the shorter way round: the links of a
-// direction carry r^2/8 of these parts each where r is even.
-TEST_CASE("an all-to-all crosses every link as often", "[collective][torus]") {
-  const int r = 8;
-  const Platform ring = tori(1, r, "[8]", "true");
-  Router router(ring);
-  const Flows flows = ways_through_torus("pairs", CollectiveKind::all_to_all, first_devices(r), router);
-  REQUIRE(flows.size() == 1);
-  CHECK(flows[0].leg.bandwidth.value == near(10e9 / (r * r / 8)));
+// Every pair's way, link by link, against what is counted without them.
+TEST_CASE("an all-to-all takes as long as the link that most of its pairs cross", "[collective][torus]") {
+  for (const auto& [devices, shape, wraparound] : {std::tuple{8, "[8]", "true"},
+                                                   {7, "[7]", "true"},
+                                                   {6, "[6]", "false"},
+                                                   {5, "[5]", "false"},
+                                                   {16, "[4, 4]", "true"},
+                                                   {24, "[2, 3, 4]", "true"},
+                                                   {15, "[3, 5]", "[false, true]"}}) {
+    CAPTURE(shape, wraparound);
+    const Platform platform = tori(1, devices, shape, wraparound);
+    Router router(platform);
+    std::map<LinkId, int> crossed;
+    int most = 0;
+    for (DeviceId from = 0; from < devices; ++from) {
+      for (DeviceId to = 0; to < devices; ++to) {
+        for (const Leg& leg : router.find(from, to)->legs) {
+          for (const LinkId link : leg.links) {
+            most = std::max(most, ++crossed[link]);
+          }
+        }
+      }
+    }
+    const Flows flows = ways_through_torus("torus", CollectiveKind::all_to_all, first_devices(devices), router);
+    REQUIRE(flows.size() == 1);
+    CHECK(flows[0].sent(Bytes{1e9}).value / flows[0].leg.bandwidth.value == near(most * 0.1 / devices));
+    CHECK(why_not_wanted(CollectiveKind::all_to_all, first_devices(devices), router, "pairs") ==
+          "its ranks are a grid of a torus, which carries their pairs");
+  }
+}
+
+// A pod of 4,096 chips has sixteen million pairs.
+TEST_CASE("an all-to-all among thousands of chips counts no pairs", "[collective][torus]") {
+  const Platform pod = tori(1, 4096, "[16, 16, 16]", "true");
+  Router router(pod);
+  const std::vector<Way> ways = ways_of(CollectiveKind::all_to_all, first_devices(4096), router, "auto");
+  REQUIRE(ways.size() == 1);
+  CHECK(ways[0].flows[0].leg.links.size() == 6 * 4096);
+  CHECK(ways[0].flows[0].sent(Bytes{4096e6}).value == near(16 * 16 / 8 * 256 * 1e6)); // 32 x 4096/16 pairs of 1 MB
 }
 
 } // namespace
