@@ -41,8 +41,8 @@ bool closes(const std::set<int>& coordinates, const Torus::Axis& axis) {
 
 int TorusGrid::ways() const {
   int ways = 0;
-  for (const std::vector<Line>& lines : axes) {
-    ways += lines.front().closes ? 2 : 1;
+  for (const Axis& axis : axes) {
+    ways += axis.weight * (axis.lines.front().closes ? 2 : 1);
   }
   return ways;
 }
@@ -81,27 +81,37 @@ std::optional<TorusGrid> torus_grid(const std::vector<DeviceId>& devices, Router
       line.ranks.push_back(device);
       line.closes = closes(along[axis], torus->axes[axis]);
     }
-    std::vector<TorusGrid::Line>& of_axis = found.axes.emplace_back();
+    TorusGrid::Axis& of_axis = found.axes.emplace_back();
+    of_axis.step = *std::next(along[axis].begin()) - *along[axis].begin();
     for (auto& [others, line] : lines) {
-      of_axis.push_back(std::move(line));
+      of_axis.lines.push_back(std::move(line));
     }
+  }
+  int longest = 1;
+  for (const TorusGrid::Axis& axis : found.axes) {
+    longest = std::max(longest, axis.step);
+  }
+  for (TorusGrid::Axis& axis : found.axes) {
+    axis.weight = longest / axis.step;
   }
   return found;
 }
 
 HopLatency add_torus(const TorusGrid& grid, FlowBuilder& flow) {
   HopLatency sum;
-  for (const std::vector<TorusGrid::Line>& lines : grid.axes) {
+  for (const TorusGrid::Axis& axis : grid.axes) {
     HopLatency slowest;
-    for (const TorusGrid::Line& line : lines) {
+    for (const TorusGrid::Line& line : axis.lines) {
       const std::size_t ranks = line.ranks.size();
       for (std::size_t i = 0; i + (line.closes ? 0 : 1) < ranks; ++i) {
         const DeviceId one = line.ranks[i], other = line.ranks[(i + 1) % ranks];
-        slowest = greatest(slowest, greatest(flow.hop(one, other), flow.hop(other, one)));
+        for (int part = 0; part < axis.weight; ++part) {
+          slowest = greatest(slowest, greatest(flow.hop(one, other), flow.hop(other, one)));
+        }
       }
     }
-    const std::size_t ranks = lines.front().ranks.size();
-    sum += static_cast<double>(lines.front().closes ? ranks / 2 : ranks - 1) * slowest;
+    const std::size_t ranks = axis.lines.front().ranks.size();
+    sum += static_cast<double>(axis.lines.front().closes ? ranks / 2 : ranks - 1) * slowest;
   }
   return sum;
 }
@@ -130,12 +140,15 @@ double crossings_of(const TorusGrid::Line& line, int ranks) {
 
 // Each rank's pair to each other one, over the links in between. The busiest of them holds all up, so that as much is
 // counted over each: pairs one by one would be as many as the square of the ranks.
-CoupledFlow all_to_all(const TorusGrid& grid, int ranks, Router& router) {
+CoupledFlow all_to_all(TorusGrid grid, int ranks, Router& router) {
+  for (TorusGrid::Axis& axis : grid.axes) {
+    axis.weight = 1; // each pair has its way
+  }
   FlowBuilder flow(router);
   const HopLatency latency = add_torus(grid, flow);
   double most = 0;
-  for (const std::vector<TorusGrid::Line>& lines : grid.axes) {
-    most = std::max(most, crossings_of(lines.front(), ranks));
+  for (const TorusGrid::Axis& axis : grid.axes) {
+    most = std::max(most, crossings_of(axis.lines.front(), ranks));
   }
   const double share = most / ranks;
   return flow.finish(share, latency, share);
@@ -143,8 +156,8 @@ CoupledFlow all_to_all(const TorusGrid& grid, int ranks, Router& router) {
 
 } // namespace
 
-// Each way out of a rank brings its part of what the rank gets from all others. So the bytes take as long as a buffer
-// takes through all of a rank's links at once, which no algorithm undercuts.
+// Each way out of a rank brings its part of what the rank gets from all others. So the bytes of an all-gather take as
+// long as a buffer takes through all of a rank's links at once, which no algorithm undercuts.
 Flows torus_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
   if (ranks.ranks() < 2) {
     return {};

@@ -18,17 +18,23 @@ struct TorusGrid {
     std::vector<DeviceId> ranks;
     bool closes = false; ///< it goes all round an axis that wraps around, so that the last is next to the first
   };
-  std::vector<std::vector<Line>> axes; ///< those along which there are several ranks
+  struct Axis {
+    std::vector<Line> lines;
+    int step = 1;   ///< links from a rank to the next, which as many groups beside this one share
+    int weight = 1; ///< parts of the bytes that go along it: fewer where links are shared
+  };
+  std::vector<Axis> axes; ///< those along which there are several ranks
 
-  /// Ways out of a rank: two along an axis that closes. Along one that does not, the rank at an end has one.
+  /// Ways out of a rank, each as often as its axis weighs: two along an axis that closes. Along one that does not, the
+  /// rank at an end has one.
   int ways() const;
 };
 
 /// Nothing where the devices are on no torus, on several, or form no grid.
 std::optional<TorusGrid> torus_grid(const std::vector<DeviceId>& devices, Router& router);
 
-/// Adds both directions of all lines; returns the latency of the longest chain of hops of an all-gather or a
-/// reduce-scatter: along each axis half of the way round, or from end to end.
+/// Adds both directions of all lines, as often as their axes weigh; returns the latency of the longest chain of hops of
+/// an all-gather or a reduce-scatter: along each axis half of the way round, or from end to end.
 HopLatency add_torus(const TorusGrid& grid, FlowBuilder& flow);
 
 } // namespace stagecraft

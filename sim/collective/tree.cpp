@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "sim/collective/algorithm.hpp"
+#include "sim/collective/torus_grid.hpp"
 
 namespace stagecraft {
 namespace {
@@ -69,8 +70,13 @@ private:
 
 } // namespace
 
-std::string why_no_tree(CollectiveKind kind, const RankMap&, Router&) {
-  return kind == CollectiveKind::all_reduce ? "" : "a tree carries all-reduces only";
+std::string why_no_tree(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  if (kind != CollectiveKind::all_reduce) {
+    return "a tree carries all-reduces only";
+  }
+  return ranks.nodes.size() == 1 && torus_grid(ranks.nodes.front(), router)
+             ? "its ranks are a grid of a torus, whose library has no trees"
+             : "";
 }
 
 Flows tree_flows(CollectiveKind, const RankMap& ranks, Router& router) {

@@ -124,10 +124,14 @@ std::vector<Torus::Axis> read_axes(yaml::Map& map, std::size_t devices) {
     axes.push_back({yaml::integer(*item, "shape", 1, kMostDevices), false});
     product = std::min<long>(product * axes.back().size, kMostDevices + 1);
   }
-  if (axes.size() > kMostAxes || product != static_cast<long>(devices)) {
+  if (axes.size() > kMostAxes) {
+    throw InputError(map.where("shape"), "a grid of " + std::to_string(axes.size()) +
+                                             " axes; allowed: " + std::to_string(kMostAxes) + " at most");
+  }
+  if (product != static_cast<long>(devices)) {
     throw InputError(map.where("shape"), "a grid of another number of devices than the " + std::to_string(devices) +
-                                             " of the link, or of more than " + std::to_string(kMostAxes) +
-                                             " axes; allowed: sizes whose product is " + std::to_string(devices));
+                                             " of the link; allowed: sizes whose product is " +
+                                             std::to_string(devices));
   }
   const std::vector<const yaml::Node*> wraps = map.list("wraparound");
   if (wraps.size() > 1 && wraps.size() != axes.size()) {
@@ -345,10 +349,11 @@ private:
     for (const yaml::Node* item : map.list("devices")) {
       read_devices_of_type(*item, count, group);
     }
+    std::set<int> in_torus;
     for (const yaml::Node* item : map.list("links")) {
       group.links.push_back(read_link(*item, static_cast<int>(group.types.size())));
       check_measured(group, group.links.back());
-      check_torus(group, *item);
+      check_torus(group, in_torus, *item);
       check_nccl(group.links.back().nccl, group.types, group.links.back().nccl_where);
       link_ends_ += group.links.back().devices.size() * std::max<std::size_t>(1, group.links.back().axes.size());
       if (link_ends_ > kMostLinks) { // each is a link once the platform is built
@@ -363,21 +368,17 @@ private:
   }
 
   // What is under way on a torus passes through other devices, which know one another's protocol, and has one way.
-  void check_torus(const NodeGroup& group, const yaml::Node& item) const {
-    if (group.links.back().kind != NodeLink::Kind::torus) {
+  void check_torus(const NodeGroup& group, std::set<int>& in_torus, const yaml::Node& item) const {
+    const NodeLink& link = group.links.back();
+    if (link.kind != NodeLink::Kind::torus) {
       return;
     }
-    std::set<int> in_torus;
-    for (const NodeLink& link : group.links) {
-      for (const int device : link.devices) {
-        const DeviceType& type = file_.types[group.types[device]];
-        if (link.kind == NodeLink::Kind::torus && !in_torus.insert(device).second) {
-          throw InputError(item.where, "device " + std::to_string(device) + " is in two tori; allowed: one");
-        }
-        if (link.kind == NodeLink::Kind::torus &&
-            type.vendor != file_.types[group.types[link.devices.front()]].vendor) {
-          throw InputError(item.where, "a torus of devices of two vendors; allowed: of one");
-        }
+    for (const int device : link.devices) {
+      if (!in_torus.insert(device).second) {
+        throw InputError(item.where, "device " + std::to_string(device) + " is in two tori; allowed: one");
+      }
+      if (file_.types[group.types[device]].vendor != file_.types[group.types[link.devices.front()]].vendor) {
+        throw InputError(item.where, "a torus of devices of two vendors; allowed: of one");
       }
     }
   }

@@ -76,7 +76,7 @@ TEST_CASE("a part of a torus is a grid where it is even along each axis", "[coll
 }
 
 // The closed form is the least time: each rank gets (r-1)/r of the buffer through all of its links.
-TEST_CASE("auto takes the torus on a whole torus, and no group does without", "[collective][torus]") {
+TEST_CASE("auto takes the torus where ranks are a grid of it, and else says why not", "[collective][torus]") {
   const Platform square = tori(1, 16, "[4, 4]", "true");
   Router router(square);
   for (const CollectiveKind kind :
@@ -85,6 +85,21 @@ TEST_CASE("auto takes the torus on a whole torus, and no group does without", "[
     CHECK(fastest_of(ways, Bytes{1e9}).algorithm->name == "torus");
   }
   CHECK(why_not_wanted(CollectiveKind::all_reduce, {0, 1, 4}, router, "torus") == "its ranks are no grid of a torus");
+}
+
+// Tensor groups of two along the last axis of 4 x 4 leave data groups that step over every second device of it, so that
+// two of these share its links. Of 8 ranks along 4 (two ways, of weight 2) and along 2 (one way, of weight
+// 1) the links of either axis are as long busy.
+TEST_CASE("axes whose links groups share carry fewer of the bytes", "[collective][torus]") {
+  const Platform square = tori(1, 16, "[4, 4]", "true");
+  Router router(square);
+  const std::vector<DeviceId> every_second = {0, 2, 4, 6, 8, 10, 12, 14};
+  const std::optional<TorusGrid> grid = torus_grid(every_second, router);
+  REQUIRE(grid);
+  CHECK(grid->ways() == 2 * 2 + 1);
+  const Flows flows = ways_through_torus("torus", CollectiveKind::all_gather, every_second, router);
+  // 7/8 of 1 GB in five parts, two of them over each link along the first axis, at 10 GB/s.
+  CHECK(flows[0].sent(Bytes{1e9}).value / flows[0].leg.bandwidth.value == near(7.0 / 8 / 5 * 2 * 0.1));
 }
 
 // Two slices of 4: (3/4) GB within over two links, a quarter of the bytes through each NIC, and within again.

@@ -205,12 +205,15 @@ TEST_CASE("what MaxText's policies keep does not run again", "[config][maxtext]"
   CHECK(value(read("minimal_offloaded"), "offload.activations") == "all");
   // Tensor by tensor.
   const ImportedTraining custom =
-      read("custom\ndecoder_layer_input: offload\nquery_proj: offload\nkey_proj: device\nvalue_proj: device");
+      read("custom\ndecoder_layer_input: offload\nquery_proj: offload\nkey_proj: offload\nvalue_proj: offload");
   CHECK(first_block(custom) == "[\"layer.0.projection\", \"layer.0.expand\"");
   CHECK(value(custom, "offload.activations") == "all");
   CHECK(custom.unheeded.empty());
   CHECK(value(read("custom\ncontext: device\nqkv_proj: device\nout_proj: device\nmlpwi_0: device\nmlpwi_1: device"),
               "recompute.kinds") == "[\"normalization\", \"elementwise\"]");
+  CHECK(
+      read("custom\nqkv_proj: offload").unheeded == // the input of a block stays by default
+      std::vector<std::string>{"remat_policy custom that keeps a part on the device (here all of it is on the host)"});
   const ImportedTraining part = read("custom\nkey_proj: device\nout_proj: device");
   CHECK(first_block(part) == "[\"layer.0.qkv\", \"layer.0.expand\"");
   CHECK(part.unheeded ==

@@ -416,6 +416,8 @@ private:
         Usual{"mu_dtype", {"float32", ""}},
         Usual{"mtp_num_layers", {"0", ""}},
         Usual{"num_vocab_tiling", {"1", ""}},
+        Usual{"sa_block_q", {"2048", ""}}, // as its own recipes have them, and the recipe `maxtext` counts
+        Usual{"sa_block_kv", {"2048", ""}},
         Usual{"context_sharding", {"context", ""}},
         Usual{"megablox", {"true", "True", ""}},
         Usual{"ulysses_context_sharding", {"context_usp_ulysses", ""}}};

@@ -63,17 +63,19 @@ public:
   }
   /// Whether a product is kept in part, which is one operator here.
   bool keeps_parts() const { return part_; }
+  bool are_in_both() const { return on_host_ && on_device_; }
 
 private:
   bool is_kept(std::string_view tensor) {
     const std::vector<std::string> places = {"remat", "device", "offload"};
     const std::string place = leaves_.choice("", tensor, places, tensor == "decoder_layer_input" ? "device" : "remat");
     on_host_ = on_host_ || place == "offload";
+    on_device_ = on_device_ || place == "device";
     return place != "remat";
   }
 
   ConfigLeaves& leaves_;
-  bool on_host_ = false, part_ = false;
+  bool on_host_ = false, on_device_ = false, part_ = false;
 };
 
 // All but what is kept and an MLP's last product, which backward does not read and XLA leaves out.
@@ -123,6 +125,9 @@ void read_maxtext_policy(ConfigLeaves& leaves, TrainingDraft& draft) {
     draft.leave("remat_policy " + given + " (here whole blocks run again, as with full)");
   } else if (tensors.keeps_parts()) {
     draft.leave("remat_policy custom of a part of a product (here all of it runs again)");
+  }
+  if (tensors.are_in_both() || (kept.on_host && given != "custom")) { // whose blocks' inputs stay
+    draft.leave("remat_policy " + given + " that keeps a part on the device (here all of it is on the host)");
   }
   if (kept.on_host) {
     draft.set("offload.activations", "all", where);

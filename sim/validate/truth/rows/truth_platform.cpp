@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/study/keys/inputs.hpp"
@@ -293,7 +294,8 @@ std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devi
   }
   yaml::set(node, "devices.0.count", std::to_string(each), where);
   if (in_slice > 0) {
-    shape_slice(node, device, in_slice);
+    part.assumed.push_back(count_of(devices / in_slice, "slice") + " of " + shape_slice(node, device, in_slice) +
+                           " chips");
   }
   yaml::set(node, "count", std::to_string(devices / each), where);
   yaml::Node nodes{.kind = yaml::Node::Kind::sequence, .items = {node}, .where = where};

@@ -59,19 +59,21 @@ int chips_of_slice(const std::string& device, const TruthRow& row, int chips) {
   return chips / slices;
 }
 
-void shape_slice(yaml::Node& node, const std::string& device, int chips) {
+std::string shape_slice(yaml::Node& node, const std::string& device, int chips) {
   constexpr int kRing = 16, kCube = 4;
   const Where where{"platform", 0, 0};
   const std::vector<int> sizes = axes_of(chips, pod_of(device)->axes);
   const bool of_cubes = std::all_of(sizes.begin(), sizes.end(), [](int size) { return size % kCube == 0; });
-  std::string shape, wraps;
+  std::string shape, wraps, words;
   for (const int size : sizes) {
+    words += (words.empty() ? "" : " x ") + std::to_string(size);
     shape += (shape.empty() ? "" : ", ") + std::to_string(size);
     const bool wrapped = sizes.size() == 2 ? size == kRing : of_cubes;
     wraps += std::string(wraps.empty() ? "" : ", ") + (wrapped ? "true" : "false");
   }
   yaml::set(node, "links.0.shape", "[" + shape + "]", where);
   yaml::set(node, "links.0.wraparound", "[" + wraps + "]", where);
+  return words;
 }
 
 } // namespace stagecraft

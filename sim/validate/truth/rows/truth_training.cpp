@@ -86,9 +86,10 @@ public:
       : row_(row), framework_(framework), setting_(setting), images_(setting.model != nullptr && setting.model->images),
         stages_(setting.model == nullptr ? "" : setting.model->layers), tensor_(std::max(row.degrees.tensor, 1)),
         pipeline_(std::max(row.degrees.pipeline, 1)), context_(std::max(row.degrees.context, 1)) {
-    if (is_maxtext() && row.degrees.context == 0 && row.global_batch > 0 && setting.devices > row.global_batch &&
-        setting.devices % row.global_batch == 0) {
-      context_ = setting.devices / row.global_batch;
+    const int replicas = setting.devices / std::max(1, tensor_ * pipeline_);
+    if (is_maxtext() && row.degrees.context == 0 && row.global_batch > 0 && replicas > row.global_batch &&
+        replicas % row.global_batch == 0) {
+      context_ = replicas / row.global_batch;
       assume("sequences shared by " + count_of(context_, "chip") + ", of which there are more than sequences");
     }
   }
@@ -360,7 +361,7 @@ private:
     constexpr std::array<std::string_view, 2> kProducts = {"projection", "expand"};
     line("  recompute: {kinds: [attention, normalization, elementwise], operators: [" +
          join(in_all_blocks(row_.sizes.layers, kProducts)) + "]}");
-    const bool on_host = has(lower_case(row_.gpu), "v5e") || has(lower_case(row_.gpu), "v6e");
+    const bool on_host = setting_.device == "tpu-v5e" || setting_.device == "tpu-v6e";
     if (on_host) { // chips of 16 and 32 GB
       line("  offload: {activations: all}");
     }
