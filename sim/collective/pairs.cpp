@@ -120,9 +120,7 @@ std::string why_no_pairs(CollectiveKind kind, const RankMap& ranks, Router& rout
   if (kind != CollectiveKind::all_to_all) {
     return "pairs carry all-to-alls only";
   }
-  return ranks.nodes.size() == 1 && torus_grid(ranks.nodes.front(), router)
-             ? "its ranks are a grid of a torus, which carries their pairs"
-             : "";
+  return torus_grid(ranks, router) ? "its ranks are a grid of a torus, which carries their pairs" : "";
 }
 
 // The network and the links inside nodes carry their pairs beside each other, each as fast as it can. Where data on its

@@ -18,9 +18,14 @@ const Torus* torus_of(const std::vector<DeviceId>& devices, Router& router) {
   return torus >= 0 && same ? &router.platform().tori[torus] : nullptr;
 }
 
+// From the first coordinate along an axis to the next.
+int step_of(const std::set<int>& coordinates) {
+  return coordinates.size() > 1 ? *std::next(coordinates.begin()) - *coordinates.begin() : 1;
+}
+
 // Whether coordinates along an axis are equally far from each other.
 bool is_even(const std::set<int>& coordinates) {
-  const int step = coordinates.size() > 1 ? *std::next(coordinates.begin()) - *coordinates.begin() : 1;
+  const int step = step_of(coordinates);
   int expected = *coordinates.begin();
   return std::all_of(coordinates.begin(), coordinates.end(), [&](int one) {
     const bool right = one == expected;
@@ -33,8 +38,7 @@ bool is_even(const std::set<int>& coordinates) {
 bool closes(const std::set<int>& coordinates, const Torus::Axis& axis) {
   constexpr std::size_t kFewest = 3;
   return axis.wraps && coordinates.size() >= kFewest &&
-         *coordinates.begin() + axis.size - *coordinates.rbegin() ==
-             *std::next(coordinates.begin()) - *coordinates.begin();
+         *coordinates.begin() + axis.size - *coordinates.rbegin() == step_of(coordinates);
 }
 
 } // namespace
@@ -82,7 +86,7 @@ std::optional<TorusGrid> torus_grid(const std::vector<DeviceId>& devices, Router
       line.closes = closes(along[axis], torus->axes[axis]);
     }
     TorusGrid::Axis& of_axis = found.axes.emplace_back();
-    of_axis.step = *std::next(along[axis].begin()) - *along[axis].begin();
+    of_axis.step = step_of(along[axis]);
     for (auto& [others, line] : lines) {
       of_axis.lines.push_back(std::move(line));
     }
@@ -95,6 +99,10 @@ std::optional<TorusGrid> torus_grid(const std::vector<DeviceId>& devices, Router
     axis.weight = longest / axis.step;
   }
   return found;
+}
+
+std::optional<TorusGrid> torus_grid(const RankMap& ranks, Router& router) {
+  return ranks.nodes.size() == 1 ? torus_grid(ranks.nodes.front(), router) : std::nullopt;
 }
 
 HopLatency add_torus(const TorusGrid& grid, FlowBuilder& flow) {
@@ -123,7 +131,7 @@ std::string why_no_torus(CollectiveKind kind, const RankMap& ranks, Router& rout
   if (ranks.nodes.size() > 1) {
     return "its ranks are on several nodes, and a torus is within one";
   }
-  return torus_grid(ranks.nodes.front(), router) ? "" : "its ranks are no grid of a torus";
+  return torus_grid(ranks, router) ? "" : "its ranks are no grid of a torus";
 }
 
 namespace {
@@ -162,7 +170,7 @@ Flows torus_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
   if (ranks.ranks() < 2) {
     return {};
   }
-  const TorusGrid grid = *torus_grid(ranks.nodes.front(), router);
+  const TorusGrid grid = *torus_grid(ranks, router);
   if (kind == CollectiveKind::all_to_all) {
     return {all_to_all(grid, ranks.ranks(), router)};
   }

@@ -7,6 +7,7 @@
 
 #include "sim/collective/collective.hpp"
 #include "sim/collective/flow.hpp"
+#include "sim/collective/rank_map.hpp"
 
 namespace stagecraft {
 
@@ -32,6 +33,8 @@ struct TorusGrid {
 
 /// Nothing where the devices are on no torus, on several, or form no grid.
 std::optional<TorusGrid> torus_grid(const std::vector<DeviceId>& devices, Router& router);
+/// Nothing also where the ranks are on several nodes.
+std::optional<TorusGrid> torus_grid(const RankMap& ranks, Router& router);
 
 /// Adds both directions of all lines, as often as their axes weigh; returns the latency of the longest chain of hops of
 /// an all-gather or a reduce-scatter: along each axis half of the way round, or from end to end.

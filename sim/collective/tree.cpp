@@ -74,9 +74,7 @@ std::string why_no_tree(CollectiveKind kind, const RankMap& ranks, Router& route
   if (kind != CollectiveKind::all_reduce) {
     return "a tree carries all-reduces only";
   }
-  return ranks.nodes.size() == 1 && torus_grid(ranks.nodes.front(), router)
-             ? "its ranks are a grid of a torus, whose library has no trees"
-             : "";
+  return torus_grid(ranks, router) ? "its ranks are a grid of a torus, whose library has no trees" : "";
 }
 
 Flows tree_flows(CollectiveKind, const RankMap& ranks, Router& router) {

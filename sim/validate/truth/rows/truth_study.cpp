@@ -119,9 +119,11 @@ std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std:
   }
   std::optional<ShippedModel> named = shipped_model(row, shipped);
   TrainingSetting setting{.devices = devices, .model = named ? &*named : nullptr};
-  if (const auto device = truth_device(row, shipped); std::holds_alternative<std::string>(device)) {
-    setting.device = std::get<std::string>(device);
-    setting.slice = chips_of_slice(setting.device, row, devices);
+  if (framework.name == "maxtext") { // others ask nothing of the device
+    if (const auto device = truth_device(row, shipped); std::holds_alternative<std::string>(device)) {
+      setting.device = std::get<std::string>(device);
+      setting.slice = chips_of_slice(setting.device, row, devices);
+    }
   }
   if (plain_words(row.precision).empty()) {
     setting.precisions = device_precisions(row, shipped);

@@ -89,8 +89,8 @@ std::string recompute_stated(const TruthRow& row);
 struct TrainingSetting {
   int devices = 1;
   const ShippedModel* model = nullptr; ///< null for a decoder of the row's sizes
-  std::string device{};                ///< the shipped type of its devices
-  int slice = 0;                       ///< chips of a TPU's slice; 0: other devices
+  std::string device{};                ///< of a run by MaxText, the shipped type of its devices
+  int slice = 0;                       ///< and the chips of a TPU's slice; 0: other devices
   std::set<std::string> precisions{};  ///< that the device type computes in, of a row that states none
 };
 
