@@ -84,7 +84,8 @@ const std::map<std::string, Folders>& include_table() {
     row("sweep/store", {"sweep/space", "report/page/sweep"});
     row("sweep/run", {"sweep/store"});
     row("validate/truth/rows", {"study/compare", "report"});
-    row("validate/truth", {"validate/truth/rows"});
+    row("validate/truth/study", {"validate/truth/rows"});
+    row("validate/truth", {"validate/truth/study"});
     row("validate", {"validate/truth"});
     row("analysis", {"study/compare", "report"});
     row("fit/forms", {"platform", "workload/training", "collective"}); // calibrate/fit: fits to measurements

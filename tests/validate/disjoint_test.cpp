@@ -8,7 +8,7 @@
 #include "sim/platform/load_platform.hpp"
 #include "sim/study/keys/take_config.hpp"
 #include "sim/validate/truth/rows/truth_row.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 #include "sim/validate/validators.hpp"
 #include "tests/study/studies.hpp"
 

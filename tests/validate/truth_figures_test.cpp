@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/truth/convergence.hpp"
 #include "sim/validate/truth/open_cells.hpp"
-#include "sim/validate/truth/rows/truth_device.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_device.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 #include "sim/validate/validators.hpp"
 #include "tests/error_of.hpp"
 #include "tests/study/studies.hpp"

@@ -3,7 +3,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
 #include "sim/validate/truth/rows/truth_row.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -174,6 +174,7 @@ TEST_CASE("key-value heads are as many as ranks of a larger tensor group", "[val
   CHECK(text_of(other) == "refused: kv_heads, 3, do not divide heads, 8");
   row.sizes.experts = 4;
   row.sizes.experts_active = 8;
+  row.sizes.feed_forward = 18432;
   row.sizes.expert_hidden = 512;
   CHECK(text_of(row) == "refused: experts_active, 8, are more than experts, 4");
 }
@@ -376,6 +377,21 @@ TEST_CASE("chips of a TPU stand in the slices that there are", "[validate][truth
   CHECK(slice("tpu-v7x-ironwood", 256) == "\"4\", \"8\", \"8\" \"true\", \"true\", \"true\"");
 }
 
+// Four chips to a host: a slice of twice the chips has twice the hosts, one of two chips a half.
+TEST_CASE("a slice has the hosts of its chips", "[validate][truth]") {
+  const auto host = [](int chips) {
+    TruthRow row = row_on("tpu-v5p");
+    row.devices = chips;
+    row.devices_per_node = 0;
+    row.global_batch = 4 * chips;
+    return text_of(row);
+  };
+  CHECK_THAT(host(64), Contains(R"("cores": "3328")") && Contains(R"("memory": "7168)")); // as shipped
+  CHECK_THAT(host(128), Contains(R"("cores": "6656")") && Contains(R"("memory": "14336)"));
+  CHECK_THAT(host(4), Contains(R"("cores": "208")") && Contains(R"("memory": "448)"));
+  CHECK_THAT(host(4), Contains(R"("count": "4")") && Contains(R"("idle": "0.3)")); // 5 kW / 16
+}
+
 TEST_CASE("what MaxText keeps is what its own recipes keep", "[validate][truth]") {
   TruthRow row = row_on("tpu-v6e");
   row.source = "tpu-recipes, MaxText";
@@ -388,6 +404,13 @@ TEST_CASE("what MaxText keeps is what its own recipes keep", "[validate][truth]"
   CHECK_THAT(text_of(row), Contains(policy) && !Contains("offload"));
   row.recompute = "full";
   CHECK_THAT(text_of(row), Contains("  recompute: blocks\n") && !Contains("operators"));
+  row.recompute = ""; // a mixture leaves what goes into its blocks to the host, whatever the chip
+  row.model = "DeepSeek-V3 671B";
+  row.sizes.experts = 256;
+  row.sizes.experts_active = 8;
+  row.sizes.feed_forward = 18432;
+  row.sizes.expert_hidden = 2048;
+  CHECK_THAT(text_of(row), Contains("  recompute: blocks\n") && Contains("  offload: {activations: all}\n"));
 }
 
 TEST_CASE("MaxText shares weights within a slice, and slices are replicas", "[validate][truth]") {

@@ -5,7 +5,7 @@
 #include "sim/validate/truth/intervals.hpp"
 #include "sim/validate/truth/predict_truth.hpp"
 #include "sim/validate/truth/rows/truth_row.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 #include "sim/validate/validators.hpp"
 #include "sim/workload/training/framework.hpp"
 #include "tests/study/studies.hpp"

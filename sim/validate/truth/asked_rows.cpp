@@ -9,7 +9,7 @@
 #include <map>
 
 #include "sim/validate/truth/open_cells.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 namespace stagecraft {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "sim/base/count_of.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 namespace stagecraft {
 namespace {

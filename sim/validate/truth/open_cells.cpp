@@ -5,7 +5,7 @@
 #include <array>
 
 #include "sim/base/count_of.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 namespace stagecraft {
 namespace {

@@ -17,9 +17,9 @@
 #include "sim/validate/truth/asked_rows.hpp"
 #include "sim/validate/truth/baselines.hpp"
 #include "sim/validate/truth/intervals.hpp"
-#include "sim/validate/truth/rows/truth_device.hpp"
 #include "sim/validate/truth/rows/truth_flags.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_device.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 #include "sim/validate/truth/what_ifs.hpp"
 
 namespace stagecraft {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "sim/base/statistics.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 namespace stagecraft {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/rows/truth_row.hpp"
 
 namespace stagecraft {
 namespace {

@@ -14,7 +14,6 @@
 #include "sim/base/utf8.hpp"
 #include "sim/validate/truth/rows/truth_flags.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
 
 namespace stagecraft {
 namespace {
@@ -294,10 +293,22 @@ void add_launcher_flags(std::map<std::string, std::string>& flags, std::map<std:
 
 } // namespace
 
+std::string plain_words(std::string_view text) {
+  std::string plain = lower_case(text.substr(0, text.find('(')));
+  while (!plain.empty() && plain.back() == ' ') {
+    plain.pop_back();
+  }
+  return plain;
+}
+
 bool states_nothing(std::string_view words) {
   constexpr auto kSilent =
       std::to_array<std::string_view>({"", "-", "?", "n/a", "na", "none", "not stated", "unknown", "unspecified"});
   return std::find(kSilent.begin(), kSilent.end(), words) != kSilent.end();
+}
+
+bool trains_adapters(const TruthRow& row) {
+  return row.mentions("lora") || plain_words(row.model).find("lora") != std::string::npos;
 }
 
 std::string TruthRow::flag(const std::string& column) const {

@@ -70,8 +70,13 @@ std::map<std::string, std::string> launcher_flags(const TruthRow& row);
 /// The number that follows these words in a text; 0 where they are not there, or no number follows.
 int number_after(const std::string& text, std::string_view words);
 
+/// The text in lower case, without what stands in parentheses.
+std::string plain_words(std::string_view text);
 /// Whether a cell's words, as plain_words(), say that its source states nothing.
 bool states_nothing(std::string_view words);
+
+/// Whether a run trains adapters beside frozen weights.
+bool trains_adapters(const TruthRow& row);
 
 /// The columns that a table in this schema needs and the file's first line lacks.
 std::vector<std::string> missing_columns(const std::filesystem::path& file);

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "sim/base/count_of.hpp"
-#include "sim/validate/truth/rows/training/training_rules.hpp"
+#include "sim/validate/truth/study/training_rules.hpp"
 
 namespace stagecraft {
 namespace {

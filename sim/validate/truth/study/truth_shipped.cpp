@@ -10,7 +10,7 @@
 #include "sim/base/system/file.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/study/keys/inputs.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/import/import.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/training/training_rules.hpp"
+#include "sim/validate/truth/study/training_rules.hpp"
 #include "sim/workload/training/block_operators.hpp"
 #include "sim/workload/training/every_second_product.hpp"
 #include "sim/workload/training/recompute_modules.hpp"
@@ -19,11 +19,18 @@ bool says_blocks(const std::string& words) {
          (has(words, "checkpoint") && !says_no(words) && !has(words, "selective"));
 }
 
-// The recipes that MaxText's figures come from keep what goes into a block, and without experts queries, keys and
-// values (AI-Hypercomputer/maxtext, benchmarks/maxtext_trillium_model_configs.py, and AI-Hypercomputer/tpu-recipes).
-// XLA leaves out what backward does not read again, as an MLP's last product.
+// The recipes that MaxText's figures come from keep what goes into a block, those of mixtures on the host, and without
+// experts queries, keys and values (AI-Hypercomputer/maxtext, benchmarks/maxtext_trillium_model_configs.py and
+// maxtext_v5p_model_configs.py, and AI-Hypercomputer/tpu-recipes). XLA leaves out what backward does not read again, as
+// an MLP's last product.
 void write_maxtext_policy(RunTraining& run) {
-  if (run.row.sizes.layers == 0 || run.row.sizes.experts > 0) {
+  if (run.row.sizes.experts > 0) {
+    run.line("  recompute: blocks");
+    run.line("  offload: {activations: all}");
+    run.assume("blocks run again, and what goes into them is kept on the host, as in MaxText's own recipes");
+    return;
+  }
+  if (run.row.sizes.layers == 0) {
     run.line("  recompute: blocks");
     run.assume("blocks run again, as in MaxText's own recipes");
     return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/validate/truth/rows/truth_device.hpp"
+#include "sim/validate/truth/study/truth_device.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 namespace stagecraft {
 namespace {

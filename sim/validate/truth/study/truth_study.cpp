@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -8,19 +8,11 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/truth_device.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
-#include "sim/validate/truth/rows/truth_slice.hpp"
+#include "sim/validate/truth/study/truth_device.hpp"
+#include "sim/validate/truth/study/truth_slice.hpp"
 
 namespace stagecraft {
-
-std::string plain_words(std::string_view text) {
-  std::string plain = lower_case(text.substr(0, text.find('(')));
-  while (!plain.empty() && plain.back() == ' ') {
-    plain.pop_back();
-  }
-  return plain;
-}
 
 namespace {
 

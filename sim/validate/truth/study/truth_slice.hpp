@@ -13,8 +13,8 @@ namespace stagecraft {
 /// says. 0: no chips of a TPU.
 int chips_of_slice(const std::string& device, const TruthRow& row, int chips);
 
-/// Shapes the torus of a node for so many chips, as Google Cloud offers slices: axes as near to each other as their
-/// number allows, the shortest first. Of two axes those of 16 wrap around; of three all, where the slice is made of
+/// Makes a node, a shipped slice, one of so many chips: its host in proportion, and its torus as Google Cloud offers
+/// slices, with axes as near to each other as their number allows, the shortest first. Of two axes those of 16 wrap around; of three all, where the slice is made of
 /// cubes of 4 x 4 x 4. Returns the shape in words, "8 x 16".
 std::string shape_slice(yaml::Node& node, const std::string& device, int chips);
 

@@ -5,7 +5,7 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/training/training_rules.hpp"
+#include "sim/validate/truth/study/training_rules.hpp"
 
 namespace stagecraft {
 namespace {

@@ -40,8 +40,6 @@ struct ShippedModel {
 
 /// Whether a row's name is that of a decoder, which its columns describe.
 bool is_decoder(const TruthRow& row);
-/// Whether a run trains adapters beside frozen weights.
-bool trains_adapters(const TruthRow& row);
 /// What a study's model says of these, `  lora: …`, with what is assumed of them; "" where the run trains all weights.
 std::string adapters_of(const TruthRow& row, std::vector<std::string>& assumed);
 
@@ -100,8 +98,5 @@ std::variant<StudyPart, Infeasible> truth_training(const TruthRow& row, const Tr
 
 /// All three. Infeasible with the reason where one is.
 std::variant<TruthStudy, Infeasible> truth_study(const TruthRow& row, const std::filesystem::path& shipped);
-
-/// The text in lower case, without what stands in parentheses.
-std::string plain_words(std::string_view text);
 
 } // namespace stagecraft

@@ -1,6 +1,6 @@
 // What words of tables and flags say.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/validate/truth/rows/training/training_rules.hpp"
+#include "sim/validate/truth/study/training_rules.hpp"
 
 namespace stagecraft {
 namespace {

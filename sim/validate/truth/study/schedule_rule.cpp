@@ -4,7 +4,7 @@
 #include <array>
 
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/training/training_rules.hpp"
+#include "sim/validate/truth/study/training_rules.hpp"
 
 namespace stagecraft {
 namespace {

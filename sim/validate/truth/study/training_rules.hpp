@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 #include "sim/workload/training/module_row.hpp"
 
 namespace stagecraft {

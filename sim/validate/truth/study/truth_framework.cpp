@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 namespace stagecraft {
 namespace {

@@ -6,8 +6,8 @@
 #include "sim/base/count_of.hpp"
 #include "sim/base/units.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/training/training_rules.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/training_rules.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 namespace stagecraft {
 namespace {

@@ -6,7 +6,7 @@
 #include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
 #include "sim/validate/truth/rows/truth_metrics.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 #include "sim/workload/import/decoder.hpp"
 
 namespace stagecraft {
@@ -292,10 +292,6 @@ void replicate_key_value_heads(Decoder& d, int tensor, std::vector<std::string>&
 }
 
 } // namespace
-
-bool trains_adapters(const TruthRow& row) {
-  return row.mentions("lora") || plain_words(row.model).find("lora") != std::string::npos;
-}
 
 std::string adapters_of(const TruthRow& row, std::vector<std::string>& assumed) {
   if (!trains_adapters(row)) {

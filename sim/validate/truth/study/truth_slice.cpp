@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/validate/truth/rows/truth_slice.hpp"
+#include "sim/validate/truth/study/truth_slice.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdlib>
 #include <vector>
+
+#include "sim/base/units.hpp"
 
 namespace stagecraft {
 namespace {
@@ -43,6 +47,33 @@ std::vector<int> axes_of(int chips, std::size_t axes) {
   return sizes;
 }
 
+const yaml::Node* at(const yaml::Node& node, std::initializer_list<std::string_view> keys) {
+  const yaml::Node* found = &node;
+  for (const std::string_view key : keys) {
+    found = found == nullptr ? nullptr : found->find(key);
+  }
+  return found;
+}
+
+// The host of a slice stands for all of its hosts, each of which has some of the chips.
+void scale_host(yaml::Node& node, double factor) {
+  constexpr int kDecimals = 3;
+  const Where where{"platform", 0, 0};
+  const auto scale = [&](const yaml::Node* found, const char* key, auto&& rounded) {
+    if (found != nullptr) {
+      char* unit = nullptr;
+      const double each = std::strtod(found->text.c_str(), &unit);
+      yaml::set(node, key, rounded(factor * each) + unit, where);
+    }
+  };
+  const auto decimal = [](double value) { return to_text(value, kDecimals); };
+  scale(at(node, {"host", "cores"}), "host.cores", [](double value) { return to_text(std::ceil(value), 0); });
+  scale(at(node, {"host", "memory"}), "host.memory", decimal);
+  scale(at(node, {"host", "memory_bandwidth"}), "host.memory_bandwidth", decimal);
+  scale(at(node, {"host", "disk_bandwidth"}), "host.disk_bandwidth", decimal);
+  scale(at(node, {"host", "power", "idle"}), "host.power.idle", decimal);
+}
+
 } // namespace
 
 int chips_of_slice(const std::string& device, const TruthRow& row, int chips) {
@@ -62,6 +93,9 @@ int chips_of_slice(const std::string& device, const TruthRow& row, int chips) {
 std::string shape_slice(yaml::Node& node, const std::string& device, int chips) {
   constexpr int kRing = 16, kCube = 4;
   const Where where{"platform", 0, 0};
+  const yaml::Node* shipped = node.find("devices")->items.front().find("count");
+  scale_host(node, static_cast<double>(chips) / std::atoi(shipped->text.c_str()));
+  yaml::set(node, "devices.0.count", std::to_string(chips), where);
   const std::vector<int> sizes = axes_of(chips, pod_of(device)->axes);
   const bool of_cubes = std::all_of(sizes.begin(), sizes.end(), [](int size) { return size % kCube == 0; });
   std::string shape, wraps, words;

@@ -1,7 +1,7 @@
 // What replicas share of weights and states, and among how many.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/utf8.hpp"
-#include "sim/validate/truth/rows/training/training_rules.hpp"
+#include "sim/validate/truth/study/training_rules.hpp"
 
 namespace stagecraft {
 namespace {

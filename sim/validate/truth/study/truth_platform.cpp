@@ -13,9 +13,9 @@
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/study/keys/inputs.hpp"
-#include "sim/validate/truth/rows/truth_device.hpp"
-#include "sim/validate/truth/rows/truth_slice.hpp"
-#include "sim/validate/truth/rows/truth_study.hpp"
+#include "sim/validate/truth/study/truth_device.hpp"
+#include "sim/validate/truth/study/truth_slice.hpp"
+#include "sim/validate/truth/study/truth_study.hpp"
 
 namespace stagecraft {
 namespace {
@@ -292,10 +292,11 @@ std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devi
   if (row.power_cap > 0) {
     yaml::set(node, "devices.0.power_cap", std::to_string(row.power_cap) + " W", where);
   }
-  yaml::set(node, "devices.0.count", std::to_string(each), where);
   if (in_slice > 0) {
     part.assumed.push_back(count_of(devices / in_slice, "slice") + " of " + shape_slice(node, device, in_slice) +
                            " chips");
+  } else {
+    yaml::set(node, "devices.0.count", std::to_string(each), where);
   }
   yaml::set(node, "count", std::to_string(devices / each), where);
   yaml::Node nodes{.kind = yaml::Node::Kind::sequence, .items = {node}, .where = where};
