@@ -14,8 +14,8 @@ namespace stagecraft {
 int chips_of_slice(const std::string& device, const TruthRow& row, int chips);
 
 /// Makes a node, a shipped slice, one of so many chips: its host in proportion, and its torus as Google Cloud offers
-/// slices, with axes as near to each other as their number allows, the shortest first. Of two axes those of 16 wrap around; of three all, where the slice is made of
-/// cubes of 4 x 4 x 4. Returns the shape in words, "8 x 16".
+/// slices, with axes as near to each other as their number allows, the shortest first. Of two axes those of 16 wrap
+/// around; of three all, where the slice is made of cubes of 4 x 4 x 4. Returns the shape in words, "8 x 16".
 std::string shape_slice(yaml::Node& node, const std::string& device, int chips);
 
 } // namespace stagecraft
