@@ -81,16 +81,16 @@ std::string answer_of(const Purchase& purchase) {
 // An offer behind the best.
 struct Behind {
   const Choice* choice;
-  double lead;
+  double lead; // by how much more it takes, as a part of the best; infinite beside an offer that costs nothing
 };
 
 std::vector<Behind> behind_best(const Purchase& purchase) {
   std::vector<Behind> behind;
   const Choice& best = purchase.choices.front();
   for (const Choice& choice : purchase.choices) {
-    const double lead = purchase.terms.goal->of(choice) / purchase.terms.goal->of(best) - 1;
-    if (&choice != &best && choice.qualifies() && std::isfinite(lead)) {
-      behind.push_back({&choice, lead});
+    const double least = purchase.terms.goal->of(best), other = purchase.terms.goal->of(choice);
+    if (&choice != &best && choice.qualifies() && std::isfinite(other)) {
+      behind.push_back({&choice, other == least ? 0 : other / least - 1});
     }
   }
   return behind;
@@ -98,10 +98,11 @@ std::vector<Behind> behind_best(const Purchase& purchase) {
 
 std::string in_words(const Behind& one, const Purchase& purchase) {
   constexpr double kSmall = 0.1, kNothing = 5e-4;
+  const std::string worse(purchase.terms.goal->worse);
   return one.choice->offer + " (" +
-         (one.lead < kNothing
-              ? "the same"
-              : percent(one.lead, one.lead < kSmall ? 1 : 0) + " " + std::string(purchase.terms.goal->worse)) +
+         (one.lead < kNothing        ? "the same"
+          : !std::isfinite(one.lead) ? worse // than what costs nothing
+                                     : percent(one.lead, one.lead < kSmall ? 1 : 0) + " " + worse) +
          ")";
 }
 

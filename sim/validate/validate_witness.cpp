@@ -27,7 +27,7 @@ std::vector<fs::path> witness_files_at(const fs::path& path) { return files_at(p
 // A device type by its name, or from a device file beside the witness, as `calibrate fit` writes it.
 DeviceType device_type(const yaml::Node& name, const Folders& folders) {
   const DeviceTypeSource shipped = device_types_in(folders.shipped / "platforms" / "devices");
-  const bool is_file = fs::path(name.text).extension() == ".yaml";
+  const bool is_file = yaml::is_named_yaml(name.text);
   std::error_code failure;
   if (is_file && !fs::is_regular_file(folders.study / name.text, failure)) {
     throw InputError(name.where, "no device file '" + name.text +

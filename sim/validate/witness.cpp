@@ -85,7 +85,7 @@ OperatorId next_of_kind(const WitnessLayer& layer, const ModelGraph& model, Oper
 
 bool is_witness_file(const std::filesystem::path& path) {
   std::error_code failure;
-  const bool named_so = path.extension() == ".yaml" || path.extension() == ".json";
+  const bool named_so = yaml::is_named_yaml(path) || path.extension() == ".json";
   if (!named_so || !std::filesystem::is_regular_file(path, failure)) {
     return false;
   }

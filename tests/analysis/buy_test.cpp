@@ -288,6 +288,13 @@ TEST_CASE("a lead that predictions are not sure of is too close to call", "[anal
              Contains("Of these fast is the fastest: 11.6 days"));
 }
 
+TEST_CASE("offers that cost nothing are compared, too", "[analysis][buy]") {
+  const Purchase free = decided({named("slow", 2, 0), named("fast", 1, 0)});
+  CHECK(free.choices.front().offer == "fast");
+  CHECK_THAT(free.sure, StartsWith("Too close to call against slow (the same)"));
+  CHECK_THAT(decided({named("paid", 1, 5), named("free", 2, 0)}).sure, StartsWith("The next is paid (dearer): "));
+}
+
 TEST_CASE("what was assumed is said, for all offers or for each by itself", "[analysis][buy]") {
   Choice one = named("one", 1, 5), other = named("other", 1, 9);
   one.assumed = {{"training.optimizer", "adam"}, {"training.parallel", "{tensor: 1}"}};

@@ -46,14 +46,16 @@ TEST_CASE("on many devices a replica gets as few as hold it, first within a node
   auto values = assumed("llama3-70b", "16 x dgx-h100");
   CHECK(values.at("training.parallel") == "{tensor: 8, pipeline: 1, zero: 1}");
   CHECK(values.at("training.global_batch") == std::to_string(16 * 16)); // sixteen sequences for each of 16 replicas
+  CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal, dapple]"); // 80^2 * 16 = 102,400
   // 405.9e9 / 32 * (4 + 12 / 16) = 60.2e9 B do not fit, 405.9e9 / 64 * (4 + 12 / 8) = 34.9e9 B do.
   values = assumed("llama3-405b", "64 x dgx-h100");
   CHECK(values.at("training.parallel") == "{tensor: 8, pipeline: 8, zero: 1}");
   CHECK(values.at("training.global_batch") == std::to_string(8 * 32));
-  CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal, dapple]");
+  CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal]"); // 126^2 * 64 > 400,000: dapple takes minutes
   // A trillion parameters make a pipeline of 32 stages, for which dapple takes minutes.
   values = assumed("gpt3-1t", "64 x dgx-h100");
   CHECK(values.at("training.parallel") == "{tensor: 8, pipeline: 32, zero: 1}");
+  CHECK(values.at("training.global_batch") == std::to_string(2 * 4 * 32)); // four for each stage
   CHECK(values.at("compare.strategies") == "[mesh, uniform, optimal]");
   // 8.03e9 * (4 + 12 / 128) = 32.9e9 B fit on one device.
   CHECK(assumed("llama3-8b", "16 x dgx-h100").at("training.parallel") == "{tensor: 1, pipeline: 1, zero: 1}");

@@ -63,6 +63,21 @@ TEST_CASE("buy takes limits and offers from the command line", "[cli][buy]") {
   CHECK_THAT(shop.run("buy gpt2").err, Contains("which machines are offered?"));
 }
 
+// Of 8, 24 and 40 devices the batches would be 64, 96 and 160: the largest is made up to what all share.
+TEST_CASE("offers of unlike numbers of nodes share a batch, in micro-batches of any number", "[cli][buy]") {
+  Workshop shop;
+  const Json json = shop.run("buy llama3-8b --offer '1, 3, 5 x dgx-h100' --tokens 10B --format json "
+                             "--set compare.schedules=1f1b --set compare.strategies=mesh")
+                        .json();
+  double least = 1e300, most = 0;
+  for (const Json& choice : json.at("choices")) {
+    CHECK(choice.at("assumed").at("training.global_batch") == "240");
+    least = std::min(least, choice.at("usd").get<double>());
+    most = std::max(most, choice.at("usd").get<double>());
+  }
+  CHECK(most < 1.25 * least); // the same machine, at the same efficiency but for its network
+}
+
 TEST_CASE("buy trains on all offers by one framework, also where a model's devices suggest none", "[cli][buy]") {
   Workshop shop;
   const Json json = shop.run("buy gpt2 --offer dgx-h100 --offer mi300x-8 --tokens 1B --format json "

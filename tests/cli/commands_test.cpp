@@ -124,8 +124,10 @@ TEST_CASE("show sums up every kind of input, by name and by file", "[cli]") {
   CHECK_THAT(shop.succeed("show " + kChain).out, Contains("forward 4.000 s, backward 8.000 s"));
   CHECK_THAT(shop.succeed("show " + (kRoot / "platforms/pcie-v100.yaml").string()).out, Contains("16.00 GiB"));
   CHECK_THAT(shop.succeed("show " + (kRoot / "platforms/devices/t4-16gb.yaml").string()).out, Contains("t4-16gb"));
-  CHECK_THAT(shop.succeed("show " + shop.write("study.yaml", small_study())).out,
-             Contains("12 runs: 2 strategies x 3 schedules x 2 numbers of micro-batches"));
+  for (const char* name : {"study.yaml", "study.yml"}) {
+    CHECK_THAT(shop.succeed("show " + shop.write(name, small_study())).out,
+               Contains("12 runs: 2 strategies x 3 schedules x 2 numbers of micro-batches"));
+  }
 }
 
 TEST_CASE("show of a model on a platform says who compares it there", "[cli]") {
@@ -144,6 +146,17 @@ TEST_CASE("show of a platform says what its nodes are and how they are joined, a
   CHECK_THAT(cluster, Contains("between the first 8 of 32 devices:"));
   CHECK_THAT(shop.succeed("show pcie-v100").out, Contains("of a lone transfer:")); // of all four devices
   CHECK_THAT(shop.succeed("show leaf-spine-a100").out, Catch::Matches("[^]*\nbetween nodes\n +4 x spine–leaf [^]*"));
+  const auto torus = [&](const char* shape, const char* ends) {
+    const std::string shaped =
+        std::string("nodes: [{name: n, host: {cores: 1, core_speed: 1 GFLOP/s, memory: 1 GB, memory_bandwidth: 1 GB/s, "
+                    "disk_bandwidth: 1 GB/s, power: {idle: 1 W, core_busy: 1 W, core_spin: 1 W}}, devices: [{type: "
+                    "tpu-v6e, count: 12}], links: [{kind: torus, ") +
+        "devices: all, shape: [3, 4], wraparound: " + ends + ", bandwidth: 1 GB/s, latency: 1 us}]}]\nname: slice\n";
+    return shop.succeed("show " + shop.write(shape, shaped)).out;
+  };
+  CHECK_THAT(torus("a.yaml", "true"), Contains(" torus of 3 x 4, the ends of all axes joined\n"));
+  CHECK_THAT(torus("b.yaml", "[false, true]"), Contains(" torus of 3 x 4, the ends of axis 2 joined\n"));
+  CHECK_THAT(torus("c.yaml", "false"), Contains(" torus of 3 x 4, no ends joined\n"));
 }
 
 // Two nodes of eight devices with a NIC each; tensor 4 x data 2 x pipeline 2, so that a node is a pipeline rank.

@@ -219,6 +219,13 @@ TEST_CASE("a config.json of Hugging Face is shown, planned and replayed, with se
   CHECK(whole.at("parameters") == 4 * (16 * kHidden * kHidden + 2 * kHidden) + 2 * 1000 * kHidden + kHidden);
   CHECK(whole.at("operators") == 4 * 11 + 4);
   CHECK(shop.succeed("import hugging-face config.json --format json").json() == whole);
+  shop.succeed("import hugging-face config.json -o model.json");
+  CHECK(Json::parse(shop.read("model.json")) == whole);
+  shop.succeed("import hugging-face config.json -o model.yaml"); // the same model as a workload file
+  Json written = shop.succeed("show model.yaml --format json").json();
+  written.erase("fits");
+  CHECK(written == whole);
+  CHECK_THAT(shop.run("import hugging-face config.json -o model.yaml --lora 8").err, Contains("has no adapters"));
   CHECK_THAT(shop.succeed("show config.json --seq 32").out, Contains("llama: llama of Hugging Face, 32 tokens"));
   const auto seconds = [&](const std::string& model) {
     return shop

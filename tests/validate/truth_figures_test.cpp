@@ -250,6 +250,13 @@ TEST_CASE("two stages more than layers are those of the embedding and the head",
   };
   CHECK_THAT(study("6"), Contains("interleave: 2\n    layers: \"E|(t|)*6L\"\n"));
   CHECK_THAT(study("8"), Contains("interleave: 2\n") && !Contains("layers: \""));
+  const auto study_by = [](const char* schedule, int layers, int pipeline) {
+    return study_text("a,Zero Bubble,GPT small," + std::to_string(layers) + ",512,8,128,128,a100-80gb-sxm,8,1,1,," +
+                      std::to_string(pipeline) + ",,1,8,fp16," + schedule + ",none,iteration_seconds,s,1,\n");
+  };
+  CHECK_THAT(study_by("zb-v", 6, 4), Contains("layers: \"E|(t|)*6L\"\n")); // two stages of each rank
+  CHECK_THAT(study_by("1f1b", 6, 8), Contains("layers: \"E|(t|)*6L\"\n"));
+  CHECK_THAT(study_by("1f1b", 6, 4), !Contains("layers: \""));
 }
 
 TEST_CASE("a peak without a batch is of a pipeline that is full", "[validate][truth]") {

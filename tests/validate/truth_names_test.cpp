@@ -198,6 +198,21 @@ TEST_CASE("what a row states against itself, or in words that mean nothing here,
              Contains("the recompute 'nonsense' is not modelled"));
   CHECK_THAT(reason([](TruthRow& row) { row.flags["cpu_offload"] = "optimizer 500 %"; }), Contains("is not modelled"));
   CHECK(reason([](TruthRow& row) { row.model = " "; }) == "refused: the row names no model");
+  // Of a table that does not count devices its degrees do; contexts may be among the replicas.
+  const auto without_count = [](int tensor, int data, int context) {
+    TruthRow row = row_on("H100");
+    row.devices = 0;
+    row.nodes = 1;
+    row.degrees.tensor = tensor;
+    row.degrees.data = data;
+    row.degrees.context = context;
+    return text_of(row);
+  };
+  CHECK(without_count(2, 8, 1) ==
+        "refused: the 16 devices of its degrees are not those of 1 node of 8 devices; allowed: 1 to 8");
+  for (const auto& [tensor, data, context] : {std::tuple{2, 4, 1}, {1, 4, 2}, {1, 8, 2}}) {
+    CHECK_THAT(without_count(tensor, data, context), Contains("\"count\": \"8\""));
+  }
 }
 
 TEST_CASE("words of a row that change nothing are said", "[validate][truth]") {
@@ -218,6 +233,8 @@ TEST_CASE("words of a row that change nothing are said", "[validate][truth]") {
                row.schedule = "non-interleaved 1F1B";
              }),
              !Contains("the schedule"));
+  CHECK_THAT(assumed([](TruthRow& row) { row.degrees.expert = 4; }), Contains("nothing of expert_parallel 4"));
+  CHECK_THAT(assumed([](TruthRow& row) { row.degrees.interleave = 3; }), Contains("nothing of virtual_stages 3"));
 }
 
 TEST_CASE("cards of several nodes are joined by PCIe in a node, and as the row says between nodes",
@@ -336,6 +353,8 @@ TEST_CASE("schedules and precisions have other names", "[validate][truth]") {
   row.degrees.pipeline = 2;
   for (const auto& [theirs, ours] : {std::pair{"v-half", "v-half"},
                                      {"V-Min", "v-min"},
+                                     {"zb-vhalf", "v-half"},
+                                     {"ZB-V", "zb-v"},
                                      {"zbb", "zb-h1"},
                                      {"AFAB", "gpipe"},
                                      {"eager-1f1b", "eager-1f1b"}}) {
@@ -348,6 +367,12 @@ TEST_CASE("schedules and precisions have other names", "[validate][truth]") {
   CHECK_THAT(text_of(row), Contains("fp8: delayed")); // Transformer Engine's
   row.source = "pytorch/torchtitan";
   CHECK_THAT(text_of(row), Contains("fp8: tensorwise")); // torchao's
+  for (const char* mixed : {"amp", "Mixed precision", "16-mixed"}) {
+    row.precision = mixed;
+    CHECK_THAT(text_of(row), Contains("  precision: fp16\n"));
+  }
+  row.precision = "mxfp4";
+  CHECK_THAT(text_of(row), Contains("refused: the precision 'mxfp4' is not modelled"));
 }
 
 // Google Cloud's slices: of v5e and v6e two axes, of which those of 16 wrap around; of v5p and 7x three, which all do
@@ -509,12 +534,14 @@ TEST_CASE("schedules have the names that papers give them", "[validate][truth]")
   row.degrees.pipeline = 4;
   for (const auto& [theirs, ours] : {std::pair{"PipeDream-Flush", "1f1b"},
                                      {"Interleaved 1F1B", "interleaved"},
+                                     {"Interleaved1F1B", "interleaved"},
                                      {"zero bubble", "zb-h1"},
                                      {"DualPipe", "dualpipe"},
                                      {"DualPipeV", "dualpipe-v"}}) {
     CAPTURE(theirs);
     row.schedule = theirs;
     CHECK_THAT(text_of(row), Contains("schedules: [" + std::string(ours) + "]"));
+    CHECK((text_of(row).find("interleave: 2") != std::string::npos) == (std::string(ours) == "interleaved"));
   }
   row.schedule = "magic";
   CHECK_THAT(text_of(row), Contains("refused: the schedule 'magic' is not modelled; allowed: "));
@@ -564,6 +591,66 @@ TEST_CASE("models without a gate, and such as are no decoders, are not built as 
   CHECK_THAT(text_of(row), !Contains("kind: gated"));
   row.model = "DeBERTa-large";
   CHECK_THAT(text_of(row), Contains("refused: the architecture of 'DeBERTa-large'"));
+  row.model = "Qwen3-Next 80B-A3B";
+  CHECK_THAT(text_of(row), Contains("refused: the architecture of 'Qwen3-Next 80B-A3B'"));
+}
+
+TEST_CASE("a model is known whatever stands between the words of its name", "[validate][truth]") {
+  TruthRow row = row_on("H100");
+  row.sizes = {.layers = 8,
+               .hidden = 7168,
+               .heads = 128,
+               .feed_forward = 18432,
+               .vocabulary = 1024,
+               .experts = 8,
+               .experts_active = 2,
+               .expert_hidden = 2048,
+               .sequence = 128};
+  for (const char* name : {"DeepSeek-V3 671B", "DeepSeek V3 671B", "DeepSeekV3", "deepseek_v3"}) {
+    CAPTURE(name);
+    row.model = name;
+    CHECK_THAT(text_of(row), Contains("kind: latent_attention"));
+  }
+  row.sizes = {};
+  for (const char* name : {"Llama 3.1 8B", "Llama3.1-8B", "Llama3 8B"}) {
+    CAPTURE(name);
+    row.model = name;
+    CHECK_THAT(text_of(row), Contains("llama3-8b"));
+  }
+  for (const char* name : {"gpt-oss 120B", "GPT OSS 120B"}) { // which is shipped
+    CAPTURE(name);
+    row.model = name;
+    CHECK_THAT(text_of(row), Contains("gpt-oss-120b"));
+  }
+}
+
+// Llama 4's config.json: interleave_moe_layer_step is 1 of Scout's 16 experts, 2 of Maverick's 128; a shared expert.
+TEST_CASE("Llama 4 has an expert that all tokens go through, and Maverick has dense layers", "[validate][truth]") {
+  TruthRow row = row_on("H100");
+  row.model = "Llama4 Scout";
+  row.sizes = {.layers = 8,
+               .hidden = 5120,
+               .heads = 40,
+               .key_value_heads = 8,
+               .feed_forward = 16384,
+               .vocabulary = 1024,
+               .experts = 16,
+               .experts_active = 1,
+               .expert_hidden = 8192,
+               .sequence = 128};
+  const auto count = [](const std::string& text, const std::string& word) {
+    std::size_t times = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      ++times;
+    }
+    return times;
+  };
+  const std::string scout = text_of(row), dense = "{name: expand, kind: linear, features: 32768,";
+  CHECK_THAT(scout, Contains("shared_expand, kind: linear, features: 16384"));
+  CHECK(count(scout, dense) == 0);
+  row.model = "Llama-4-Maverick";
+  row.sizes.experts = 128;
+  CHECK(count(text_of(row), dense) > 0);
 }
 
 TEST_CASE("a model of a billion layers is refused before it is built", "[validate][truth]") {
@@ -608,6 +695,7 @@ TEST_CASE("a unit may be spelled in any usual way", "[validate][truth]") {
   CHECK(scale("peak_memory", "GiB per GPU") == near(1024.0 * 1024 * 1024));
   CHECK_THAT(error_of([&] { scale("peak_memory", "stones"); }),
              Contains("table.csv:2:3: ") && Contains("allowed: GiB"));
+  CHECK_THAT(error_of([&] { scale("throughput", "stones"); }), Contains("samples/s") && Contains("tokens/s"));
 }
 
 TEST_CASE("what overlaps, and how ranks share tokens, is as the flags of a row say", "[validate][truth]") {

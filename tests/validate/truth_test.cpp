@@ -478,6 +478,8 @@ TEST_CASE("models have the names that tables give them", "[validate][truth]") {
                                                        {"DistilBERT", "distilbert"},
                                                        {"T5-base", "t5-base"},
                                                        {"BART-large", "bart-large"},
+                                                       {"BART", "bart-large"},
+                                                       {"bert-large-uncased", "bert-large"},
                                                        {"NCF", "ncf-movielens-20m"},
                                                        {"Nemotron 3 Super (hybrid)", "nemotron-3-super"},
                                                        {"Nemotron 3.5 Lightning (hybrid)", "nemotron-3.5-lightning"},
@@ -706,12 +708,45 @@ TEST_CASE("cells that cannot be what their column is are located errors", "[vali
              Contains(":2:36: 'power_limit_W=abc' states no number; allowed: power_limit_W=N, "));
   CHECK_THAT(refusal_of("note", "dataset=imagenet; power_limit_W=-5"), Contains("'power_limit_W=-5' states no number"));
   CHECK_THAT(refusal_of("note", "accumulated batch per GPU: 0"), Contains("states no number"));
+  CHECK_THAT(refusal_of("note", std::string(10'001, 'a')),
+             Contains(":2:36: note has 10001 characters; allowed: at most 10000"));
   const auto figure = [](const std::string& words) { return error_of([&] { validated(kHeader + words); }); };
   CHECK_THAT(figure(line("a", "mfu_percent", "%,200")), Contains("'mfu_percent' is 200 %; allowed: 0 to 100 %"));
   CHECK_THAT(figure(line("a", "mfu", "fraction,43")), Contains("is 43; allowed: 0 to 1, and up to 100 of the unit %"));
   CHECK_THAT(figure(line("a", "out_of_memory", "bool,2")), Contains("'out_of_memory' is 2; allowed: 1 where"));
   CHECK_THAT(figure(line(std::string("o\0k", 3), "iteration_seconds", "s,1")),
              Contains("made-up.csv:2:1: the case 'o\\x00k' has a control character in its name"));
+}
+
+TEST_CASE("a rounded vocabulary states none", "[validate][truth]") {
+  const auto study = [](const char* words) {
+    return study_of("case,model,layers,hidden,heads,seq_len,gpu,num_gpus,global_batch,metric,unit,value,vocab\n"
+                    "a,GPT,2,512,8,128,H100,1,8,iteration_seconds,s,1," +
+                    std::string(words) + "\n");
+  };
+  for (const char* rounded : {"50k", "128k", "128K", "~50000", "0.1k"}) {
+    CAPTURE(rounded);
+    CHECK_THAT(study(rounded), Contains("vocabulary: 50257")); // GPT-2's
+  }
+  CHECK_THAT(study("1024 (padded)"), Contains("vocabulary: 1024"));
+}
+
+TEST_CASE("a device without measured exchanges takes a node's bandwidth", "[validate][truth]") {
+  const std::string row = "case,model,layers,hidden,heads,seq_len,gpu,num_gpus,global_batch,metric,unit,value\n"
+                          "a,GPT,2,512,8,128,H20,8,8,iteration_seconds,s,1\n";
+  CHECK_THAT(study_of(row), Contains("h20-sxm-96gb") && !Contains("measured_at"));
+}
+
+// Of 6 FLOPs a parameter and token a forward has 2.
+TEST_CASE("the baseline of a forward counts a forward", "[validate][truth]") {
+  const auto roofline = [](const std::string& note) {
+    const Validation validation =
+        validated("case,model,layers,hidden,heads,seq_len,gpu,num_gpus,global_batch,metric,unit,value,note\n"
+                  "a,GPT,2,512,8,128,A100,1,8,iteration_seconds,s,1," +
+                  note + "\n");
+    return validation.baselines.at("roofline").front().predicted;
+  };
+  CHECK(roofline("forward only") == near(roofline("") / 3));
 }
 
 TEST_CASE("cells that are no numbers are reasons", "[validate][truth]") {

@@ -32,7 +32,8 @@ void add_flags(Flags& flags, BuyCommand& options) {
   add_model_flags(flags, options.model,
                   {.name = "STUDY",
                    .help = "a study file, with the key 'buy' or with --offer; or a model, by name or file",
-                   .several_micro_batches = true});
+                   .several_micro_batches = true,
+                   .made_devices = false}); // what is bought has a name and a price
   flags.add(
       "--offer", &options.offers,
       "machines that may be had, as '2 x dgx-h100', or '2, 4 x dgx-h100' for two numbers of them; may be repeated",
@@ -71,8 +72,6 @@ OfferedStudy offered_by(const BuyCommand& options) {
   const bool of_study = is_study(options.model.model);
   if (of_study) {
     refuse_model_flags(options.model);
-  } else if (options.model.devices > 0) {
-    throw InputError({"--devices", 0, 0}, "machines to buy have names and prices; allowed: --offer '2 x dgx-h100'");
   }
   BuyQuestion question =
       load_buy_question(of_study ? yaml::load(options.model.model) : document_of(options.model), settings);

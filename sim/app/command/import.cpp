@@ -166,10 +166,23 @@ ExitStatus import_foreign(const foreign::ForeignFormat& format, const ImportComm
   return kDone;
 }
 
-ExitStatus import_foreign_model(const ModelFormat& format, const ImportCommand& options) {
+// A model as a table or as JSON, or, into a file that ends so, as a workload file of ours.
+ExitStatus import_foreign_model(const ModelFormat& format, ImportCommand options) {
   if (options.output.format == "csv") {
     throw InputError({"--format", 0, 0}, "a model has no CSV; allowed: table, json");
   }
+  const std::filesystem::path file = options.output.file;
+  if (yaml::is_named_yaml(file)) {
+    if (format.workload == nullptr || options.output.format == "json") {
+      throw InputError({"-o " + options.output.file, 0, 0},
+                       (format.workload == nullptr ? "'" + std::string(format.name) + "' becomes no workload file"
+                                                   : std::string("JSON is asked for")) +
+                           "; allowed: another ending than " + file.extension().string());
+    }
+    emit(options.output, format.workload(read_file(options.file), options.file, import_options(options.reading)));
+    return kDone;
+  }
+  options.output.format = file.extension() == ".json" ? "json" : options.output.format;
   emit_model(options.output,
              import_model(format, read_file(options.file), options.file, import_options(options.reading)), {},
              options.output.format != "json");

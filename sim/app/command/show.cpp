@@ -143,12 +143,16 @@ ExitStatus run(const ShowCommand& options) {
   std::vector<std::string> known;
   std::filesystem::path file = shipped_file(folders, options.what, known);
   if (file.empty() && !std::filesystem::is_regular_file(options.what)) {
-    throw InputError({"show", 0, 0}, "no such file, and " + unknown_name("name", options.what, known));
+    const std::filesystem::path path(options.what);
+    const bool is_path = path.has_parent_path() || yaml::is_named_yaml(path) || path.extension() == ".json";
+    throw InputError({"show", 0, 0},
+                     is_path ? "no such file: '" + options.what + "'; allowed: a file, or a name of `stagecraft list`"
+                             : "no such file, and " + unknown_name("name", options.what, known));
   }
   const bool is_shipped = !file.empty();
   file = is_shipped ? file : std::filesystem::path(options.what);
   const DeviceTypeSource types = device_types_in(folders.shipped / "platforms" / "devices");
-  const yaml::Node document = file.extension() == ".yaml" ? yaml::load(file) : yaml::Node{};
+  const yaml::Node document = yaml::is_named_yaml(file) ? yaml::load(file) : yaml::Node{};
   if (document.find("nodes") != nullptr) {
     refuse_json(options);
     emit(options.output, platform_summary(load_platform(document, types), use_color()));

@@ -272,14 +272,23 @@ bool may_keep_degrees(const std::vector<Setting>& given) {
 }
 
 // The batch that is assumed: a sequence is a sample, four for each device, and enough of them that a pipeline is
-// filled.
+// filled, four for each of its stages.
 int assumed_batch(const ModelGraph& model, const Task& task, const std::optional<Degrees>& degrees) {
-  constexpr int kLeast = 64, kEach = 4, kImages = 32;
+  constexpr int kLeast = 64, kEach = 4, kImages = 32, kPipelines = 32;
   if (degrees && task.devices > kFewDevices) {
-    return task.replicas(*degrees) * (degrees->pipeline > 1 ? 32 : degrees->tensor > 1 ? 16 : kEach);
+    return task.replicas(*degrees) * (degrees->pipeline > 1 ? std::max(kPipelines, kEach * degrees->pipeline)
+                                      : degrees->tensor > 1 ? 16
+                                                            : kEach);
   }
   return tokens_of(model) > 0 ? round_up(std::max(kLeast, kEach * task.devices), degrees ? task.devices : 1)
                               : kImages * task.devices;
+}
+
+// Whether dapple takes minutes: its table grows with the devices that share no layer, and with the square of layers.
+bool is_long_for_dapple(const Task& task, const Degrees& degrees) {
+  constexpr int kShort = 8; // stages
+  constexpr double kMany = 400'000;
+  return degrees.pipeline > kShort || 1.0 * task.layers * task.layers * (task.devices / degrees.tensor) > kMany;
 }
 
 // The degrees with the least time of an iteration, and what was tried; the first where nothing is tried.
@@ -326,7 +335,7 @@ Assumptions assumptions_for(const ModelGraph& model, const Platform& platform, c
   const auto drop_given = [&] {
     std::erase_if(made.settings, [&](const Setting& setting) { return is_given(given, setting.key); });
   };
-  bool long_pipeline = false; // dapple takes minutes
+  bool without_dapple = false;
   if (with_degrees && !is_given(given, "training.parallel")) {
     drop_given();
     const int given_batch = batch_in(given);
@@ -334,16 +343,15 @@ Assumptions assumptions_for(const ModelGraph& model, const Platform& platform, c
     if (candidates.empty()) {
       candidates.push_back(*fewest);
     }
-    constexpr int kShort = 8;
     const Degrees best = fastest(candidates, attempt, made.settings, made.tried);
-    long_pipeline = best.pipeline > kShort;
+    without_dapple = is_long_for_dapple(task, best);
     made.settings.push_back({"training.parallel", in_study(best)});
   }
   const bool by_degrees = with_degrees || is_given(given, "training.parallel");
   made.settings.push_back(
-      {"compare.strategies", by_degrees && long_pipeline ? "[mesh, uniform, optimal]"
-                             : by_degrees                ? "[mesh, uniform, optimal, dapple]"
-                             : recomputes                ? "[data-parallel, uniform, capability, piper, amp]"
+      {"compare.strategies", by_degrees && without_dapple ? "[mesh, uniform, optimal]"
+                             : by_degrees                 ? "[mesh, uniform, optimal, dapple]"
+                             : recomputes                 ? "[data-parallel, uniform, capability, piper, amp]"
                                           : "[data-parallel, uniform, capability, optimal, dapple, piper, amp]"});
   made.settings.push_back({"compare.schedules", "[gpipe, 1f1b, interleaved, zb-h1, zb-v]"});
   drop_given();

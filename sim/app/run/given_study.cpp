@@ -65,12 +65,14 @@ void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional&
   flags.add(positional.name, &options.model, positional.help, {.required = positional.required});
   flags.add("--platform", &options.platform,
             "a name in platforms/, or a file; without it, the devices that MODEL brings along", {.name = "P"});
-  flags.add("--devices", &options.devices, "instead of a platform: N devices like the one the model was profiled on",
-            {.name = "N", .check = whole_number(1, kMostDevices)});
-  flags.add("--bandwidth", &options.bandwidth, "with --devices: bandwidth of each device's own link",
-            {.name = "'B/s'"});
-  flags.add("--latency", &options.latency, "with --devices: latency between two devices", {.name = "T"});
-  flags.add("--memory", &options.memory, "with --devices: memory of each device", {.name = "M"});
+  if (positional.made_devices) {
+    flags.add("--devices", &options.devices, "instead of a platform: N devices like the one the model was profiled on",
+              {.name = "N", .check = whole_number(1, kMostDevices)});
+    flags.add("--bandwidth", &options.bandwidth, "with --devices: bandwidth of each device's own link",
+              {.name = "'B/s'"});
+    flags.add("--latency", &options.latency, "with --devices: latency between two devices", {.name = "T"});
+    flags.add("--memory", &options.memory, "with --devices: memory of each device", {.name = "M"});
+  }
   const Check one_number = either(one_of({"auto"}), whole_number(1, kMostMicroBatches));
   if (positional.several_micro_batches) {
     flags.add("--micro-batches", &options.micro_batches,
@@ -301,7 +303,7 @@ namespace {
 
 // A study is a YAML file that names a model. Nothing where the name is of something else.
 std::optional<yaml::Node> read_study(const std::string& name) {
-  if (!name.ends_with(".yaml") || !std::filesystem::exists(name)) {
+  if (!yaml::is_named_yaml(name) || !std::filesystem::exists(name)) {
     return std::nullopt;
   }
   yaml::Node document = yaml::load(name);

@@ -52,6 +52,7 @@ struct ModelPositional {
   std::string help = "a name in workloads/, or a file: .yaml, .onnx, PipeDream .txt, .json";
   bool required = true;
   bool several_micro_batches = false; ///< --micro-batches takes several numbers
+  bool made_devices = true;           ///< takes --devices, with their links and memory, in place of a platform
 };
 void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional& positional = {});
 

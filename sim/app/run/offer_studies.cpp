@@ -77,11 +77,16 @@ std::vector<Setting> framework_beside(const std::vector<Setting>& own,
   return needs_one ? std::vector<Setting>{{"training.framework", kUsualFramework}} : std::vector<Setting>{};
 }
 
-// The batch, where nobody says it, is the same for all offers: the least that each would take a whole number of times.
-std::vector<Setting> shared_batch(const std::vector<std::vector<Setting>>& assumed) {
-  constexpr long kMostTimes = 8; // the largest of them
+// The batch, where nobody says it, is the same for all offers: the largest that one of them would take by itself, made
+// up so that the devices of each share it; where that is far larger, the least that each takes a whole number of times.
+std::vector<Setting> shared_batch(const std::vector<std::vector<Setting>>& assumed,
+                                  const std::vector<Platform>& platforms) {
+  constexpr long kMostTimes = 8, kFewTimes = 2; // the largest of them
   constexpr long kMostSamples = 1L << 24;
-  long common = 1, largest = 0;
+  long common = 1, largest = 0, devices = 1;
+  for (const Platform& platform : platforms) {
+    devices = devices > kMostSamples ? devices : std::lcm(devices, static_cast<long>(platform.devices.size()));
+  }
   for (const std::vector<Setting>& of_offer : assumed) {
     if (const std::string* batch = value_of(of_offer, "training.global_batch")) {
       const long samples = std::stol(*batch);
@@ -92,7 +97,10 @@ std::vector<Setting> shared_batch(const std::vector<std::vector<Setting>>& assum
   if (largest == 0) {
     return {};
   }
-  return {{"training.global_batch", std::to_string(common <= kMostTimes * largest ? common : largest)}};
+  const long shared = (largest + devices - 1) / devices * devices;
+  return {{"training.global_batch", std::to_string(shared <= kFewTimes * largest    ? shared
+                                                   : common <= kMostTimes * largest ? common
+                                                                                    : largest)}};
 }
 
 } // namespace
@@ -111,7 +119,7 @@ std::vector<GivenStudy> studies_of_offers(const OfferedStudy& offered) {
     settings.push_back(settings_for(offers[at], platforms[at], offered.settings));
     assumed.push_back(first_assumptions(document, offered.file, settings[at], AssumedDegrees::anywhere));
   }
-  const std::vector<Setting> batch = shared_batch(assumed);
+  const std::vector<Setting> batch = shared_batch(assumed, platforms);
   std::vector<GivenStudy> studies;
   for (std::size_t at = 0; at < settings.size(); ++at) {
     std::vector<Setting> shared = framework_beside(assumed[at], assumed);

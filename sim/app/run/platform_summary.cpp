@@ -32,16 +32,39 @@ using WireCounts = std::map<WireKind, int>;
 /// What a node is made of; nodes for which these are equal share a row.
 struct NodeParts {
   std::map<std::string, int> devices; // of each type
+  std::vector<std::string> tori;      // in words
   WireCounts inside, outside;
 
   bool operator==(const NodeParts&) const = default;
 };
+
+// "torus of 8 x 16, the ends of axis 2 joined".
+std::string torus_text(const Torus& torus) {
+  std::string sizes, joined;
+  for (std::size_t axis = 0; axis < torus.axes.size(); ++axis) {
+    sizes += (axis > 0 ? " x " : "") + std::to_string(torus.axes[axis].size);
+    if (torus.axes[axis].wraps) {
+      joined += (joined.empty() ? "" : " and ") + std::to_string(axis + 1);
+    }
+  }
+  const bool all =
+      std::all_of(torus.axes.begin(), torus.axes.end(), [](const Torus::Axis& axis) { return axis.wraps; });
+  return "torus of " + sizes + ", " +
+         (all              ? "the ends of all axes joined"
+          : joined.empty() ? "no ends joined"
+                           : "the ends of axis " + joined + " joined");
+}
 
 // Nodes, and the wires between switches of the network, in `between`.
 std::vector<NodeParts> parts_of_nodes(const Platform& platform, WireCounts& between) {
   std::vector<NodeParts> nodes(platform.nodes.size());
   for (const Device& device : platform.devices) {
     ++nodes[static_cast<std::size_t>(device.node)].devices[platform.types[static_cast<std::size_t>(device.type)].name];
+  }
+  for (const Torus& torus : platform.tori) {
+    const DeviceId first = torus.devices.front();
+    const int node = platform.devices[static_cast<std::size_t>(first)].node;
+    nodes[static_cast<std::size_t>(node)].tori.push_back(torus_text(torus));
   }
   const LikeNodes owners(platform);
   for (std::size_t id = 0; id < platform.links.size(); ++id) {
@@ -103,6 +126,9 @@ std::string nodes_text(const Platform& platform, bool color) {
     for (const auto& [type, number] : parts.devices) {
       table.rows.push_back(
           {{std::exchange(name, "")}, {std::exchange(count, "")}, {std::to_string(number) + " " + type}});
+    }
+    for (const std::string& torus : parts.tori) {
+      table.rows.push_back({{}, {}, {torus}});
     }
     add_wires(parts.inside, table);
     add_wires(parts.outside, table);

@@ -77,7 +77,7 @@ void embed_platform(yaml::Node& platform, const std::vector<Setting>& settings, 
 // Puts a model in YAML in place of its name, with the settings below "model.".
 void embed_model(yaml::Node& model, const std::vector<Setting>& settings, const Folders& folders) {
   const fs::path file = find_file(folders, "workloads", model.text, model.where);
-  if (file.extension() != ".yaml") {
+  if (!yaml::is_named_yaml(file)) {
     throw InputError({"--set model." + settings.front().key, 0, 0}, "only models in YAML have keys to set");
   }
   yaml::Node map{.kind = yaml::Node::Kind::map, .where = model.where};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
@@ -165,10 +166,10 @@ CsvTable::CsvTable(std::string_view text, const std::string& file, std::initiali
   for (CsvCell& cell : header_) {
     cell.text = without_blanks_around(cell.text);
   }
-  for (std::size_t c = 0; c < header_.size(); ++c) {
-    const auto same = [&](const CsvCell& other) { return other.text == header_[c].text; };
-    if (std::any_of(header_.begin(), header_.begin() + static_cast<std::ptrdiff_t>(c), same)) {
-      throw InputError(header_[c].where, "a second column " + in_quotes(header_[c].text) + "; allowed: each once");
+  std::set<std::string_view> names;
+  for (const CsvCell& cell : header_) {
+    if (!names.insert(cell.text).second) {
+      throw InputError(cell.where, "a second column " + in_quotes(cell.text) + "; allowed: each once");
     }
   }
   for (const std::string_view column : needed) {

@@ -14,6 +14,10 @@ const Node* Node::find(std::string_view key) const {
   return found == entries.end() ? nullptr : &found->value;
 }
 
+bool is_named_yaml(const std::filesystem::path& path) {
+  return path.extension() == ".yaml" || path.extension() == ".yml";
+}
+
 Node load(const std::filesystem::path& path) { return parse(read_file(path), path.string()); }
 
 Node load_beside(const Node& name, std::string_view what) {

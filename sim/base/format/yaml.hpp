@@ -38,6 +38,9 @@ struct Node::Entry {
   Node value;
 };
 
+/// Whether a file is called as YAML is: .yaml, or .yml.
+bool is_named_yaml(const std::filesystem::path& path);
+
 /// Reads one YAML document; `file` is named in errors. Throws InputError on bad syntax, a duplicate key, a second
 /// document, an alias within the value that it names, and what goes beyond sim/base/limits.hpp.
 Node parse(std::string_view text, const std::string& file);

@@ -35,7 +35,7 @@ void note_spread(double spread, Run& run) {
 // Says of a run that its exchanges have the times that they take alone, since they are too many.
 void note_undivided(const TaskGraph& graph, Run& run) {
   if (graph.undivided > 0) {
-    add_note("exchanges of tensor-parallel groups share links, but would make " + to_text(graph.undivided, 3) +
+    add_note("exchanges of tensor-parallel groups share links, but would make " + to_text(graph.undivided, 0) +
                  " tasks: they have the times that they take alone",
              run);
   }

@@ -118,7 +118,7 @@ ModelGraph load_with_settings(const fs::path& path, const Folders& folders, cons
   if (settings.empty()) {
     return folders.files != nullptr ? load_model(path, folders.files->bytes(path), options) : load_model(path, options);
   }
-  if (path.extension() != ".yaml") {
+  if (!yaml::is_named_yaml(path)) {
     throw InputError({"--set model." + settings.front().key, 0, 0}, "only models in YAML have keys to set");
   }
   if (folders.files != nullptr) {

@@ -173,7 +173,7 @@ std::variant<TaskGraph, Infeasible> make_replayable(const Study& study, const Ta
   TaskGraph graph = make_graph(study, request);
   if (graph.undivided > 0 && request.exchanges == ExchangeTasks::all) {
     return Infeasible{"every exchange of its tensor-parallel groups is a task, which makes " +
-                      to_text(graph.undivided, 3) + " tasks; allowed: at most " + to_text(request.most_tasks, 3) +
+                      to_text(graph.undivided, 0) + " tasks; allowed: at most " + to_text(request.most_tasks, 0) +
                       ", or 'detail: blocks'"};
   }
   for (const Work& work : graph.works) {

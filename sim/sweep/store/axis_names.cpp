@@ -72,7 +72,7 @@ std::string name_on(const yaml::Node& platform, const std::vector<std::string>& 
 
 AxisNames::AxisNames(SweepStore& store) {
   for (const KeptFile& file : store.files(0)) {
-    if (!file.path.ends_with(".yaml") || !file.bytes) {
+    if (!yaml::is_named_yaml(file.path) || !file.bytes) {
       continue;
     }
     try {

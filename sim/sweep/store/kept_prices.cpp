@@ -44,7 +44,7 @@ void add_document(const yaml::Node& document, std::vector<NamedPrice>& prices) {
 std::vector<NamedPrice> kept_prices(SweepStore& store, std::int64_t sweep) {
   std::vector<NamedPrice> prices;
   for (const KeptFile& file : store.files(sweep)) {
-    if (!file.path.ends_with(".yaml") || !file.bytes) {
+    if (!yaml::is_named_yaml(file.path) || !file.bytes) {
       continue;
     }
     try {

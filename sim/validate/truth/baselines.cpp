@@ -23,6 +23,9 @@ double bubble_factor(const TruthRow& row, double devices) {
   return 1 + (pipeline - 1) / (interleave * micro_batches);
 }
 
+// Of a model's FLOPs those of what the row's time is of: backward has twice those of a forward.
+double share_of(const TruthRow& row) { return timed_parts(row) == TimedParts::forward ? 1.0 / 3 : 1; }
+
 std::string key_of(const TruthRow& row) { return row.set + "\n" + row.gpu + "\n" + row.precision; }
 
 ValidationRow row_of(const SpeedRow& one, double seconds) {
@@ -39,12 +42,12 @@ std::map<std::string, std::vector<ValidationRow>> baselines_of(const std::vector
   std::map<std::string, std::vector<ValidationRow>> baselines;
   for (const SpeedRow& one : rows) {
     if (one.run->mfu > 0) {
-      baselines["roofline"].push_back(row_of(one, one.run->iteration * one.run->mfu));
+      baselines["roofline"].push_back(row_of(one, one.run->iteration * one.run->mfu * share_of(*one.row)));
     }
     std::vector<double> rates, without_bubble; // FLOP/s of a device
     for (const SpeedRow* other : alike[key_of(*one.row)]) {
       if (other->row->model != one.row->model) {
-        rates.push_back(other->run->model_flops /
+        rates.push_back(share_of(*other->row) * other->run->model_flops /
                         seconds_of_figure(*other->row->known, *other->run, other->row->value) / other->run->devices);
         without_bubble.push_back(rates.back() * bubble_factor(*other->row, other->run->devices));
       }
@@ -52,7 +55,7 @@ std::map<std::string, std::vector<ValidationRow>> baselines_of(const std::vector
     if (rates.empty()) {
       continue;
     }
-    const double work = one.run->model_flops / one.run->devices;
+    const double work = share_of(*one.row) * one.run->model_flops / one.run->devices;
     baselines["constant utilisation"].push_back(row_of(one, work / quantile(rates, 0.5)));
     baselines["constant utilisation and ideal bubble"].push_back(
         row_of(one, work / quantile(without_bubble, 0.5) * bubble_factor(*one.row, one.run->devices)));

@@ -57,7 +57,8 @@ constexpr std::array kModelFormats = {
                 false,
                 true,
                 true,
-                true},
+                true,
+                hugging_face_workload},
 };
 
 } // namespace
@@ -94,14 +95,24 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
   return format.read(bytes, file, options);
 }
 
+namespace {
+
+// The suffix by which formats are known.
+std::string suffix_of(const std::filesystem::path& path) {
+  return yaml::is_named_yaml(path) ? ".yaml" : path.extension().string();
+}
+
+} // namespace
+
 ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options) {
+  const std::string suffix = suffix_of(path);
   const bool known = std::any_of(kModelFormats.begin(), kModelFormats.end(),
-                                 [&](const ModelFormat& format) { return path.extension() == format.suffix; });
+                                 [&](const ModelFormat& format) { return suffix == format.suffix; });
   return load_model(path, known ? read_file(path) : std::string(), options);
 }
 
 ModelGraph load_model(const std::filesystem::path& path, const std::string& bytes, const ImportOptions& options) {
-  const std::string suffix = path.extension().string();
+  const std::string suffix = suffix_of(path);
   std::vector<std::string> suffixes;
   std::vector<std::string> keys;
   const std::string file = path.string();

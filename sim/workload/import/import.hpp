@@ -53,6 +53,9 @@ ModelGraph import_piper(const std::string& bytes, const std::string& file, const
 /// Hugging Face's config.json: docs/formats/hugging-face.md. An architecture that
 /// is not modelled is an InputError that says what is missing.
 ModelGraph import_hugging_face(const std::string& bytes, const std::string& file, const ImportOptions& options);
+/// The same as a workload file, which reads as the same model. InputError for adapters, which such a file does not
+/// have.
+std::string hugging_face_workload(const std::string& bytes, const std::string& file, const ImportOptions& options);
 
 /// ONNX with inferred shapes, docs/formats/onnx.md. An operator whose cost does not follow from its shapes is an
 /// InputError.
@@ -71,6 +74,8 @@ struct ModelFormat {
   bool has_sequence = false;                 ///< uses ImportOptions::sequence; other formats refuse it
   bool has_layers = false;                   ///< uses ImportOptions::lora and experts; other formats refuse them
   bool has_mtp_layers = false;               ///< uses ImportOptions::mtp_layers; other formats refuse it
+  /// The file as one of ours; null: nothing writes it.
+  std::string (*workload)(const std::string& bytes, const std::string& file, const ImportOptions& options) = nullptr;
 };
 std::span<const ModelFormat> model_formats();
 

@@ -136,15 +136,19 @@ std::string words_of_mtp_layers(int of_file, int taken, const ModelGraph& model)
          to_text(parameters / 1e6, 2) + " M parameters; embedding and head are the model's, and not counted again)";
 }
 
-} // namespace
+// A model, and the workload file that it is read from.
+struct ReadModel {
+  std::string workload;
+  ModelGraph model;
+};
 
-ModelGraph import_hugging_face(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+ReadModel read_model(const std::string& bytes, const std::string& file, const ImportOptions& options) {
   const json::Source source(bytes, file);
   const json::Value document = json::parse(source);
   Config config(document, source);
   const auto [family, architecture] = find_family(config);
   config.refuse_what_is_not_modelled(family.modelled);
-  const hugging_face::Written written = family.write(config, architecture, options);
+  hugging_face::Written written = family.write(config, architecture, options);
   const int taken = options.mtp_layers.value_or(written.mtp_layers);
   if (taken > written.mtp_layers) {
     throw config.error(written.mtp_layers > 0 ? hugging_face::kMtpLayers : "",
@@ -160,7 +164,24 @@ ModelGraph import_hugging_face(const std::string& bytes, const std::string& file
   model.description = std::string(family.name) + " of Hugging Face, " + written.samples +
                       words_of_mtp_layers(written.mtp_layers, taken, model) +
                       (unread.empty() ? "" : "; keys not read: " + join(unread));
-  return model;
+  return {std::move(written.workload), std::move(model)};
+}
+
+} // namespace
+
+ModelGraph import_hugging_face(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+  return read_model(bytes, file, options).model;
+}
+
+std::string hugging_face_workload(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+  if (options.lora) {
+    throw InputError({"--lora", 0, 0}, "a workload file has no adapters; allowed: 'lora' of a study's model");
+  }
+  const auto [workload, model] = read_model(bytes, file, options);
+  constexpr std::string_view kName = "name: model\n"; // by which each begins
+  const auto quoted = [&](const std::string& text) { return yaml::flow_text(yaml::text_node(text, {file, 0, 0})); };
+  return "name: " + quoted(model.name) + "\ndescription: " + quoted(model.description) + "\n" +
+         workload.substr(kName.size());
 }
 
 } // namespace stagecraft

@@ -406,12 +406,14 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   yaml::Map map(node, "training");
   Training training;
   training.global_batch = map.integer("global_batch", 1, kMostSamples, training.global_batch);
+  std::vector<int> given =
+      read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
   if (searched) {
-    training.micro_batches = training.more_micro_batches = powers_of_two(training.global_batch);
+    training.more_micro_batches =
+        given.empty() ? divisors(training.global_batch) : powers_of_two(training.global_batch);
+    training.micro_batches = training.more_micro_batches;
   }
-  if (std::vector<int> given =
-          read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
-      !given.empty()) {
+  if (!given.empty()) {
     training.micro_batches = std::move(given);
   }
   read_micro_batch_size(map, training);

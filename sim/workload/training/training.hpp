@@ -323,8 +323,8 @@ struct Training {
 };
 
 /// What a file that is silent means. `plain`: one micro-batch, gradients reduced after the pass. `searched`: every
-/// power of two of micro-batches that divides the batch, up to 64, and buckets of 25 MB that are reduced during
-/// backward, as PyTorch's DistributedDataParallel does by default.
+/// number of micro-batches that divides the batch, up to 64, and buckets of 25 MB that are reduced during backward, as
+/// PyTorch's DistributedDataParallel does by default.
 enum class TrainingDefaults { plain, searched };
 inline constexpr Bytes kUsualBucket{25e6};
 

@@ -205,7 +205,7 @@ constexpr std::array kUnitParts = {UnitPart{"sec", "s"},          UnitPart{"seco
 // "MiB allocated (as logged, MB)". What it is divided by stands in the order of the alphabet.
 std::string plain_unit(std::string_view text) {
   std::string plain = lower_case(text);
-  for (std::size_t at = plain.find(" per "); at != std::string::npos; at = plain.find(" per ")) {
+  for (std::size_t at = plain.find(" per "); at != std::string::npos; at = plain.find(" per ", at)) {
     plain.replace(at, std::string_view(" per ").size(), "/");
   }
   plain.erase(std::min(plain.find(' '), plain.size()));
@@ -321,7 +321,12 @@ double scale_of(const TruthMetric& metric, const std::string& unit, const Where&
     if (is_unit(unit, one)) {
       return one.scale;
     }
-    known += one.name.empty() ? "" : (known.empty() ? "" : ", ") + std::string(one.name);
+  }
+  for (const TruthMetric& row : kMetrics) {
+    for (const TruthUnit& one : row.units) {
+      const bool listed = row.name != metric.name || one.name.empty();
+      known += listed ? "" : (known.empty() ? "" : ", ") + std::string(one.name);
+    }
   }
   throw InputError(where, "'" + excerpt(unit) + "' is no unit of " + std::string(metric.name) + "; allowed: " + known);
 }

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kNeeded = {"case", "model", "gpu", "metric", "unit", "value", "global_batch"};
 constexpr int kMost = 1 << 30;
+constexpr std::size_t kLongestCell = 10'000; // characters; the longest known has 2,000
 
 // Training samples of public data sets, as their papers have them, and what the host does alone before each epoch.
 struct DataSet {
@@ -71,7 +72,15 @@ public:
   Line(const CsvTable& table, std::size_t row, TruthRow& into) : table_(table), number_(row), row_(into) {}
 
   std::string text(std::string_view column) const {
-    return table_.has(column) ? without_blanks_around(table_.at(number_, column).text) : std::string();
+    if (!table_.has(column)) {
+      return "";
+    }
+    const CsvCell& cell = table_.at(number_, column);
+    if (cell.text.size() > kLongestCell) {
+      throw InputError(cell.where, std::string(column) + " has " + std::to_string(cell.text.size()) +
+                                       " characters; allowed: at most " + std::to_string(kLongestCell));
+    }
+    return without_blanks_around(cell.text);
   }
   const CsvCell& cell(std::string_view column) const { return table_.at(number_, column); }
 
@@ -123,10 +132,13 @@ public:
     return std::nullopt;
   }
 
-  // The words that a vocabulary begins with, as "50257 (padded)"; sizes in thousands are rounded, and so not read.
+  // The words that a vocabulary begins with, as "50257 (padded)"; "128k" and "~50000" are rounded, and so not read.
   int vocabulary() {
     const std::string words = text("vocab");
-    if (states_nothing(plain_words(words)) || words.find('k') == 2) {
+    const std::size_t first = words.starts_with('~') ? 1 : 0;
+    const std::size_t behind = std::min(words.find_first_not_of("0123456789.", first), words.size());
+    const bool rounded = behind > first && (first > 0 || lower_case(words).find('k') == behind);
+    if (states_nothing(plain_words(words)) || rounded) {
       return 0;
     }
     return count("vocab");

@@ -56,8 +56,8 @@ int usual_interleave(const RunTraining& run) {
 
 // Where there are two stages more than layers, what stands before them and what comes after are stages of their own.
 void write_layers(RunTraining& run) {
-  const int layers = run.row.sizes.layers;
-  if (layers + 2 == run.pipeline * run.interleave) {
+  const int layers = run.row.sizes.layers, of_rank = run.interleave > 1 ? run.interleave : turns_around(run) ? 2 : 1;
+  if (run.pipeline > 1 && layers > 0 && layers + 2 == run.pipeline * of_rank) {
     run.line("    layers: \"E|(t|)*" + std::to_string(layers) + "L\"");
     run.assume("the embedding and the head as stages of their own");
   }
@@ -65,7 +65,7 @@ void write_layers(RunTraining& run) {
 
 void write_interleave(RunTraining& run) {
   run.interleave = run.row.degrees.interleave;
-  const bool interleaves = has(run.row.schedule, "interleaved") && run.pipeline > 1;
+  const bool interleaves = has(plain_words(run.row.schedule), "interleav") && run.pipeline > 1;
   if (run.interleave == 1 && interleaves) { // one stage of each rank is no interleaving
     run.interleave = 0;
   }
@@ -80,8 +80,13 @@ void write_interleave(RunTraining& run) {
   if (!run.stages.empty() && run.pipeline > 1) {
     run.line("    layers: \"" + run.stages + "\"");
   }
+  if (run.interleave > 1 && run.pipeline == 1) {
+    run.assume("nothing of virtual_stages " + std::to_string(run.interleave) + " in one stage");
+  }
   if (run.interleave > 1 && run.pipeline > 1) {
     run.line("    interleave: " + std::to_string(run.interleave));
+  }
+  if (run.stages.empty()) {
     write_layers(run);
   }
 }
@@ -98,6 +103,8 @@ std::string write_degrees(RunTraining& run) {
   }
   if (const int expert = expert_ranks(run); expert > 1 && run.is_mixture()) {
     run.line("    expert: " + std::to_string(expert));
+  } else if (expert > 1) {
+    run.assume("nothing of expert_parallel " + std::to_string(expert) + ", as the model has no experts");
   }
   const std::string flag = run.row.flag("sequence_parallel");
   if (run.row.degrees.sequence || !flag.empty()) {

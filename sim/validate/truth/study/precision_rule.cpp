@@ -70,7 +70,8 @@ std::string write_fp8(RunTraining& run, const std::string& words, const std::str
 std::string write_precision(RunTraining& run) {
   const std::string words = plain_words(run.row.precision);
   const std::string recipe = plain_words(run.row.flag("fp8_recipe"));
-  if (has(words, "fp4") || has(recipe, "fp4")) {
+  const bool of_amd = has(words, "mxfp4") || has(recipe, "mxfp4"); // 4 bits in blocks of 32, which no fit has
+  if (!of_amd && (has(words, "fp4") || has(recipe, "fp4"))) {
     run.line("  precision: bf16");
     run.line("  fp8: nvfp4");
     return "";
@@ -86,7 +87,13 @@ std::string write_precision(RunTraining& run) {
   }
   constexpr std::array kKnown = {Alias{"bf16", "bf16"},    Alias{"bfloat16", "bf16"}, Alias{"fp16", "fp16"},
                                  Alias{"float16", "fp16"}, Alias{"half", "fp16"},     Alias{"tf32", "tf32"},
-                                 Alias{"fp32", "fp32"},    Alias{"float32", "fp32"},  Alias{"single", "fp32"}};
+                                 Alias{"fp32", "fp32"},    Alias{"float32", "fp32"},  Alias{"single", "fp32"},
+                                 Alias{"16-mixed", "fp16"}};
+  if (words == "amp" || words.starts_with("mixed")) { // PyTorch's torch.cuda.amp, and NVIDIA's apex
+    run.line("  precision: fp16");
+    run.assume("fp16, as mixed precision is unless a row says bf16");
+    return "";
+  }
   const auto known =
       std::find_if(kKnown.begin(), kKnown.end(), [&](const Alias& one) { return has(words, one.theirs); });
   if (known == kKnown.end()) {

@@ -9,6 +9,39 @@
 namespace stagecraft {
 namespace {
 
+// The first that fits. Without a schedule of its own for replicas, DualPipe is run as it is cut in half.
+constexpr std::array kNames = {Alias{"interleav", "interleaved"},
+                               Alias{"eager-1f1b", "eager-1f1b"},
+                               Alias{"1f1b", "1f1b"},
+                               Alias{"pipedream-flush", "1f1b"},
+                               Alias{"dapple", "1f1b"},
+                               Alias{"gpipe", "gpipe"},
+                               Alias{"afab", "gpipe"}, // all forwards, then all backwards, as nanotron calls it
+                               Alias{"zb-h1", "zb-h1"},
+                               Alias{"zb-1p", "zb-h1"},
+                               Alias{"zb-h2", "zb-h2"},
+                               Alias{"zb-2p", "zb-h2"},
+                               Alias{"vhalf", "v-half"}, // "zb-vhalf", too
+                               Alias{"vmin", "v-min"},
+                               Alias{"zb-v", "zb-v"},
+                               Alias{"zbv", "zb-v"},
+                               Alias{"v-half", "v-half"},
+                               Alias{"v-min", "v-min"},
+                               Alias{"zbb", "zb-h1"}, // Primus' name of Zero Bubble's first
+                               Alias{"zero bubble", "zb-h1"},
+                               Alias{"zero-bubble", "zb-h1"},
+                               Alias{"dualpipe-v", "dualpipe-v"},
+                               Alias{"dualpipev", "dualpipe-v"},
+                               Alias{"dualpipe", "dualpipe"},
+                               Alias{"breadth-first", "breadth-first"},
+                               Alias{"chimera", "chimera"},
+                               Alias{"hanayo", "hanayo"}};
+
+// The row of the first name that the words have; the end where they have none.
+auto named_in(const std::string& words) {
+  return std::find_if(kNames.begin(), kNames.end(), [&](const Alias& one) { return has(words, one.theirs); });
+}
+
 // Whether tokens go to experts beside the passes of another micro-batch.
 bool overlaps_experts(const RunTraining& run) { return run.row.flag("moe_a2a_overlap") == "true"; }
 
@@ -28,36 +61,16 @@ bool is_usual_name(const std::string& words, std::string_view name) {
 
 } // namespace
 
+bool turns_around(const RunTraining& run) {
+  constexpr auto kTurning = std::to_array<std::string_view>({"zb-v", "v-half", "v-min", "dualpipe-v"});
+  const auto found = named_in(plain_words(run.row.schedule));
+  return found != kNames.end() && std::find(kTurning.begin(), kTurning.end(), found->ours) != kTurning.end();
+}
+
 std::string write_schedule(RunTraining& run) {
   const std::string words = plain_words(run.row.schedule);
-  // The first that fits. Without a schedule of its own for replicas, DualPipe is run as it is cut in half.
-  constexpr std::array kNames = {Alias{"interleav", "interleaved"},
-                                 Alias{"eager-1f1b", "eager-1f1b"},
-                                 Alias{"1f1b", "1f1b"},
-                                 Alias{"pipedream-flush", "1f1b"},
-                                 Alias{"dapple", "1f1b"},
-                                 Alias{"gpipe", "gpipe"},
-                                 Alias{"afab", "gpipe"}, // all forwards, then all backwards, as nanotron calls it
-                                 Alias{"zb-h1", "zb-h1"},
-                                 Alias{"zb-1p", "zb-h1"},
-                                 Alias{"zb-h2", "zb-h2"},
-                                 Alias{"zb-2p", "zb-h2"},
-                                 Alias{"zb-v", "zb-v"},
-                                 Alias{"zbv", "zb-v"},
-                                 Alias{"v-half", "v-half"},
-                                 Alias{"v-min", "v-min"},
-                                 Alias{"zbb", "zb-h1"}, // Primus' name of Zero Bubble's first
-                                 Alias{"zero bubble", "zb-h1"},
-                                 Alias{"zero-bubble", "zb-h1"},
-                                 Alias{"dualpipe-v", "dualpipe-v"},
-                                 Alias{"dualpipev", "dualpipe-v"},
-                                 Alias{"dualpipe", "dualpipe"},
-                                 Alias{"breadth-first", "breadth-first"},
-                                 Alias{"chimera", "chimera"},
-                                 Alias{"hanayo", "hanayo"}};
   std::string_view schedule = run.interleave > 1 && run.pipeline > 1 ? "interleaved" : "1f1b";
-  const auto found =
-      std::find_if(kNames.begin(), kNames.end(), [&](const Alias& one) { return has(words, one.theirs); });
+  const auto found = named_in(words);
   const bool silent = states_nothing(words);
   if (found == kNames.end() && run.pipeline == 1 && !silent) {
     run.assume("nothing of the schedule '" + excerpt(run.row.schedule) + "', which is not known, in one stage");

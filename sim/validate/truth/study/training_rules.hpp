@@ -50,6 +50,8 @@ std::string write_sharing(RunTraining& run);
 std::string write_batch(RunTraining& run);
 /// The order of its passes. After write_degrees().
 std::string write_schedule(RunTraining& run);
+/// Whether its schedule gives each rank two stages, on the way down and up.
+bool turns_around(const RunTraining& run);
 
 /// What a source calls something, and a study.
 struct Alias {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
@@ -75,6 +76,18 @@ void shape_latent(Decoder& d, int query_rank, int dense, int shared) {
 constexpr int kQueryRank = 1536;
 void shape_deepseek_v3(Decoder& d) { shape_latent(d, kQueryRank, 3, 1); }
 void shape_deepseek_v2(Decoder& d) { shape_latent(d, kQueryRank, 1, 2); }
+// Llama 4 (its config.json): one more expert that every token goes through. Every fourth layer has no positions and
+// sees all tokens, the others those of their chunk. Of Maverick, with 128 experts, every second layer is dense.
+void shape_llama4(Decoder& d) {
+  constexpr int kChunk = 8192, kMany = 128;
+  constexpr std::size_t kInterval = 4;
+  d.experts.shared = d.experts.intermediate;
+  for (std::size_t layer = 0; layer < d.layers.size(); ++layer) {
+    d.layers[layer].sparse = d.layers[layer].sparse && (d.experts.count < kMany || layer % 2 == 1);
+    d.layers[layer].turns = (layer + 1) % kInterval != 0;
+    d.layers[layer].window = d.layers[layer].turns ? kChunk : 0;
+  }
+}
 void shape_kimi(Decoder& d) { shape_latent(d, kQueryRank, 1, 1); }
 void shape_moonlight(Decoder& d) { shape_latent(d, 0, 1, 2); }
 
@@ -83,17 +96,19 @@ struct ModelFamily {
   void (*shape)(Decoder& decoder);
   int feed_forward; ///< where none is stated, so many times the hidden size; 0: it must be stated
 };
-// The first prefix that fits.
+// The first prefix that fits, whatever stands between letters: "GPT OSS", "gpt-oss". A blank in a prefix must be there.
 constexpr std::array kFamilies = {
     ModelFamily{"gpt-oss", nullptr, 0},
-    ModelFamily{"gpt2_", shape_gpt, 4}, // neusight's names
     ModelFamily{"gpt", shape_gpt, 4},
     ModelFamily{"megatron", shape_gpt, 4},
     ModelFamily{"mpt", shape_mpt, 4},
+    ModelFamily{"llama-4", shape_llama4, 0},
     ModelFamily{"llama", shape_llama, 0},
     ModelFamily{"internlm", shape_llama, 0},
     ModelFamily{"mistral", shape_llama, 0},
     ModelFamily{"mixtral", shape_llama, 0},
+    ModelFamily{"qwen3-next", nullptr, 0}, // hybrids of linear and full attention
+    ModelFamily{"qwen3.5", nullptr, 0},
     ModelFamily{"qwen3", shape_qwen3, 0},
     ModelFamily{"qwen", shape_qwen2, 0},
     ModelFamily{"deepseek-v3", shape_deepseek_v3, 0},
@@ -133,9 +148,20 @@ constexpr auto kNoDecoders = std::to_array<std::string_view>(
 // Where no name fits: most decoders since 2023 are built as Llama's. All sizes must be stated.
 constexpr ModelFamily kOther{"", shape_llama, 0};
 
+// The text without what may stand between letters and digits.
+std::string joined(std::string_view text) {
+  std::string letters;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(letters),
+               [](char c) { return std::string_view(" -_").find(c) == std::string_view::npos; });
+  return letters;
+}
+
 const ModelFamily* family_of(const std::string& model) {
-  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
-                                  [&](const ModelFamily& family) { return model.starts_with(family.prefix); });
+  const std::string letters = joined(model);
+  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const ModelFamily& family) {
+    return family.prefix.find(' ') != std::string_view::npos ? model.starts_with(family.prefix)
+                                                             : letters.starts_with(joined(family.prefix));
+  });
   if (found != kFamilies.end()) {
     return found->shape == nullptr ? nullptr : &*found;
   }
@@ -243,7 +269,7 @@ bool is_of_layers(const TruthRow& row) {
 // Megatron-Bridge's recipes of DeepSeek-V3 have one such layer (mtp_num_layers = 1), unless a row denies it.
 bool predicts_further(const TruthRow& row) {
   constexpr auto kDenials = std::to_array<std::string_view>({"w/o mtp", "without mtp", "no mtp"});
-  return plain_words(row.model).starts_with("deepseek-v3") && row.mentions("megatron-bridge") &&
+  return joined(plain_words(row.model)).starts_with("deepseekv3") && row.mentions("megatron-bridge") &&
          std::none_of(kDenials.begin(), kDenials.end(), [&](std::string_view denial) { return row.mentions(denial); });
 }
 

@@ -12,6 +12,8 @@
 #include "sim/base/count_of.hpp"
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/platform/fits/kernel_fits.hpp"
+#include "sim/platform/load_platform.hpp"
 #include "sim/study/keys/inputs.hpp"
 #include "sim/validate/truth/study/truth_device.hpp"
 #include "sim/validate/truth/study/truth_slice.hpp"
@@ -210,6 +212,22 @@ void keep_devices(yaml::Node& node, int devices) {
   }
 }
 
+// Times of collectives are those of devices whose exchanges were measured: to others a switch gives its bandwidth.
+void keep_measured(yaml::Node& node, const std::string& device, const fs::path& shipped) {
+  const fs::path types = shipped / "platforms/devices";
+  const DeviceType type = load_device_type(yaml::load(types / (device + ".yaml")), device_types_in(types));
+  if (type.fits != nullptr && !type.fits->collectives.empty()) {
+    return;
+  }
+  for (yaml::Node::Entry& entry : node.entries) {
+    if (entry.key == "links") {
+      for (yaml::Node& link : entry.value.items) {
+        std::erase_if(link.entries, [](const yaml::Node::Entry& one) { return one.key == "measured_at"; });
+      }
+    }
+  }
+}
+
 // Devices of a node: as many as it has, or fewer where the run is smaller. 0: they do not come out even.
 int devices_of_node(const yaml::Node& node, const TruthRow& row, int devices) {
   const yaml::Node* listed = node.find("devices");
@@ -280,6 +298,7 @@ std::variant<StudyPart, Infeasible> truth_platform(const TruthRow& row, int devi
   const int in_slice = chips_of_slice(device, row, devices);
   const int each = in_slice > 0 ? in_slice : devices_of_node(node, row, devices);
   keep_devices(node, each);
+  keep_measured(node, device, shipped);
   if (each > 1 && node_of(device) == kPlainNode) {
     part.assumed.push_back(link_plain_node(node, device, each, devices > each, row));
     if (part.assumed.back().empty()) {

@@ -30,9 +30,14 @@ std::string letters_in(std::string_view text) {
   return letters;
 }
 
-// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits of so many words, in front of versions and remarks.
+// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits of so many words, in front of versions and remarks, as
+// of
+// "-uncased" behind a name of Hugging Face.
 std::string letters_of(std::string_view name, int words = 1) {
-  const std::string plain = plain_words(name);
+  std::string plain = plain_words(name);
+  for (const std::string_view remark : {"-uncased", "-cased"}) {
+    plain.resize(plain.size() - (plain.ends_with(remark) ? remark.size() : 0));
+  }
   std::size_t end = plain.find_first_of(" _");
   while (--words > 0 && end != std::string::npos) {
     end = plain.find_first_of(" _", end + 1);

@@ -31,8 +31,13 @@ int truth_devices(const TruthRow& row) {
     return row.devices;
   }
   const TruthDegrees& degrees = row.degrees;
-  return within_int(degrees.data > 0 ? degrees.data * shared_by(degrees)
-                                     : static_cast<double>(row.nodes) * row.devices_per_node);
+  const double stated = static_cast<double>(row.nodes) * row.devices_per_node;
+  if (degrees.data == 0) {
+    return within_int(stated);
+  }
+  const double all = degrees.data * shared_by(degrees);
+  const bool shares_context = all / std::max(degrees.context, 1) == stated; // contexts count as replicas, too
+  return within_int(shares_context ? stated : all);
 }
 
 // Where a row states degrees that share a model, but nothing of replicas: one.
@@ -43,14 +48,17 @@ int devices_of_one_replica(const TruthDegrees& degrees) {
 
 namespace {
 
-// Nodes may have more devices than a run used, of which the last may stand in part of a node; "": it may be so.
+// Nodes may have more devices than a run used, of which the last may stand in part of a node; "": it may be so. Where
+// the row does not count devices, its degrees do.
 std::string contradiction_of(const TruthRow& row) {
-  const long long each = row.devices_per_node, all = each * row.nodes;
-  if (row.devices == 0 || all == 0 || (row.devices <= all && row.devices > all - each)) {
+  const long long each = row.devices_per_node, all = each * row.nodes, devices = truth_devices(row);
+  if (all == 0 || (devices <= all && devices > all - each)) {
     return "";
   }
-  return "num_gpus " + std::to_string(row.devices) + " are not those of " + count_of(row.nodes, "node") + " of " +
-         count_of(each, "device") + "; allowed: " + std::to_string(all - each + 1) + " to " + std::to_string(all);
+  return (row.devices > 0 ? "num_gpus " + std::to_string(devices) + " are"
+                          : "the " + count_of(devices, "device") + " of its degrees are") +
+         " not those of " + count_of(row.nodes, "node") + " of " + count_of(each, "device") +
+         "; allowed: " + std::to_string(all - each + 1) + " to " + std::to_string(all);
 }
 
 std::string reason_of(const std::string& metric) {
