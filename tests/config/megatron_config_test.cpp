@@ -77,6 +77,27 @@ TEST_CASE("a variable that the file does not set is as the reference says otherw
              Catch::Contains("refers to itself"));
 }
 
+// As NeMo's examples/nlp/language_modeling/conf of 2023 have it.
+TEST_CASE("a file of NeMo before 2025 says its nodes, precision, recompute and optimiser", "[config]") {
+  const auto read = [](const std::string& trainer, const std::string& optimizer) {
+    return read_text("trainer: {devices: 8, num_nodes: 4, " + trainer +
+                         "}\nmodel: {micro_batch_size: 1, global_batch_size: 128, tensor_model_parallel_size: 4, "
+                         "activations_checkpoint_granularity: full, activations_checkpoint_method: uniform, "
+                         "activations_checkpoint_num_layers: 1, optim: {name: " +
+                         optimizer + "}}\n",
+                     "nemo.yaml", 32);
+  };
+  const ImportedTraining half = read("precision: bf16", "distributed_fused_adam");
+  CHECK(value(half, "precision") == "bf16");
+  CHECK(value(half, "recompute") == R"({"blocks": "1"})");
+  CHECK(value(half, "parallel.zero") == "1");
+  CHECK(half.unheeded.empty());
+  CHECK(value(read("precision: 16-mixed", "fused_adam"), "precision") == "fp16");
+  CHECK(value(read("precision: 16-mixed", "fused_adam"), "parallel.zero") != "1");
+  CHECK(read("precision: bf16", "sgd").unheeded == std::vector<std::string>{"optim.name sgd (here it is Adam)"});
+  CHECK_THAT(error_of([&] { read("precision: 8", "fused_adam"); }), Catch::Contains("precision of a trainer '8'"));
+}
+
 TEST_CASE("an optimiser that is not counted says what is", "[config]") {
   const ImportedTraining read = read_text(kBatch + "--optimizer muon", "a.sh");
   CHECK(value(read, "optimizer") == "adam");

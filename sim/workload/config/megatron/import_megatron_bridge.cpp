@@ -29,7 +29,21 @@ constexpr std::array kAliases = {
     Alias{"bucket_size", "ddp-bucket-size"},
     Alias{"cpu_offloading", "cpu-offloading-num-layers"},
     Alias{"distribute_saved_activations", "distribute-saved-activations"},
+    // NeMo's until 2024, whose files have the same shape
+    Alias{"activations_checkpoint_granularity", "recompute-granularity"},
+    Alias{"activations_checkpoint_method", "recompute-method"},
+    Alias{"activations_checkpoint_num_layers", "recompute-num-layers"},
+    Alias{"num_nodes", "nnodes"},
 };
+
+// `trainer.precision` of PyTorch Lightning, by which NeMo's files of these years say it.
+struct LightningPrecision {
+  std::string_view name, flag; // "": 32 bits
+};
+constexpr std::array kLightningPrecisions = {
+    LightningPrecision{"bf16", "bf16"}, LightningPrecision{"bf16-mixed", "bf16"},
+    LightningPrecision{"16", "fp16"},   LightningPrecision{"16-mixed", "fp16"},
+    LightningPrecision{"32", ""},       LightningPrecision{"32-true", ""}};
 
 // Real fields whose names are as near to one that is read as a misspelling of it.
 constexpr std::array<std::string_view, 4> kNearFields = {"fp4_param", "delayed_wgrad_compute", "nodes", "num_labels"};
@@ -104,6 +118,14 @@ private:
 
   void read_precision() {
     const yaml::Node* named = leaves_.find("", "mixed_precision");
+    if (const yaml::Node* lightning = leaves_.find("trainer", "precision"); named == nullptr && lightning != nullptr) {
+      const LightningPrecision& row = find_by_name(kLightningPrecisions, yaml::scalar(*lightning, "precision"),
+                                                   "precision of a trainer", lightning->where);
+      if (!row.flag.empty()) {
+        add(row.flag, "", lightning->where, "trainer.precision");
+      }
+      return;
+    }
     if (named == nullptr) {
       const auto left = leaves_.left();
       if (std::none_of(left.begin(), left.end(), [](const ConfigLeaf* leaf) {
@@ -142,6 +164,16 @@ private:
            kSectionsBesideTraining.end();
   }
 
+  void take_optimizer(const ConfigLeaf& leaf) {
+    const std::string name = lower_case(yaml::scalar(*leaf.value, leaf.name));
+    if (name.find("distributed") != std::string::npos) {
+      add("use-distributed-optimizer", "", leaf.value->where, path_of(leaf));
+    }
+    if (name.find("adam") == std::string::npos && name != "mcore_distributed_optim") {
+      unheeded_.push_back(path_of(leaf) + " " + excerpt(name) + " (here it is Adam)");
+    }
+  }
+
   // A field of which nothing but its name tells whether it matters.
   void list_unless_known(const ConfigLeaf& leaf, const std::string& flag) {
     if (leaf.section == "peft") {
@@ -159,6 +191,13 @@ private:
     if (is_beside_training(leaf) || leaf.section == "peft") {
       list_unless_known(leaf, flag);
       return;
+    }
+    if (leaf.section == "optim" && leaf.name == "name") { // NeMo's, as distributed_fused_adam
+      take_optimizer(leaf);
+      return;
+    }
+    if (leaf.section == "trainer" && leaf.name == "devices") {
+      flag = "nproc-per-node";
     }
     const std::string text =
         leaf.value->kind == yaml::Node::Kind::sequence ? joined(*leaf.value) : without_reference(leaf.value->text);
