@@ -150,15 +150,21 @@ private:
   }
 
   // Makes stretches that ascend and do not overlap, in each the most that any of those takes which it is a part of;
-  // those that touch and take the same become one. O(n log n), and n for each that is cut by another.
+  // those that touch and take the same become one. O(n log n): what others cut waits in a heap.
   static void join(std::vector<Stretch>& stretches) {
     const auto later = [](const Stretch& one, const Stretch& other) { return one.begin > other.begin; };
-    std::make_heap(stretches.begin(), stretches.end(), later);
-    std::vector<Stretch> joined;
-    while (!stretches.empty()) {
-      std::pop_heap(stretches.begin(), stretches.end(), later);
-      const Stretch next = stretches.back();
-      stretches.pop_back();
+    std::sort(stretches.begin(), stretches.end(),
+              [](const Stretch& one, const Stretch& other) { return one.begin < other.begin; });
+    std::vector<Stretch> joined, cut; // cut: a heap, the earliest first
+    for (std::size_t at = 0; at < stretches.size() || !cut.empty();) {
+      const bool is_cut = !cut.empty() && (at == stretches.size() || cut.front().begin < stretches[at].begin);
+      if (is_cut) {
+        std::pop_heap(cut.begin(), cut.end(), later);
+      }
+      const Stretch next = is_cut ? cut.back() : stretches[at++];
+      if (is_cut) {
+        cut.pop_back();
+      }
       const bool same = !joined.empty() && next.beside == joined.back().beside;
       if (joined.empty() || next.begin > joined.back().end || (next.begin == joined.back().end && !same)) {
         joined.push_back(next);
@@ -180,8 +186,8 @@ private:
       }
       for (const Stretch& part : {Stretch{next.begin, both, most}, behind}) {
         if (part.end > part.begin) {
-          stretches.push_back(part);
-          std::push_heap(stretches.begin(), stretches.end(), later);
+          cut.push_back(part);
+          std::push_heap(cut.begin(), cut.end(), later);
         }
       }
     }

@@ -68,6 +68,22 @@ TEST_CASE("with every exchange a task, a run is what it is with passes as blocks
 }
 
 // Where backward is one pass, all its exchanges run beside gradients of weights here; where it is split, none does.
+// 2,048 micro-batches make 583,752 tasks of two stages and two groups each, 1,536 three quarters of them.
+TEST_CASE("a graph that is replayed many times is not divided into too many tasks", "[study][detail]") {
+  const auto run_of = [](int micro_batches, const std::string& detail) {
+    const std::string text = "model: gpt2\nplatform: dgx-h100\nengine: simgrid\ndetail: " + detail +
+                             "\ntraining: {global_batch: " + std::to_string(2 * micro_batches) +
+                             ", micro_batches: " + std::to_string(micro_batches) +
+                             ", precision: bf16, framework: megatron-lm-2025, "
+                             "parallel: {tensor: 2, pipeline: 2, zero: 1}}\n"
+                             "compare: {strategies: [mesh], schedules: [1f1b]}\n";
+    return compare_text(text).comparison.runs.front();
+  };
+  CHECK(run_of(1536, "auto").note.empty());
+  CHECK_THAT(run_of(2048, "auto").note, Catch::Contains("would make 583752 tasks"));
+  CHECK(run_of(2048, "auto").metrics.iteration.value == near(run_of(2048, "blocks").metrics.iteration.value));
+}
+
 TEST_CASE("exchanges that are wholly hidden are told as hidden", "[study][explain]") {
   const auto exchanged = [](const std::string& schedule) {
     const Study read = study("model: gpt2\nplatform: dgx-a100\nengine: analytic\ntraining: {global_batch: 32, "

@@ -364,19 +364,27 @@ private:
   std::vector<Edge> edges_;
 };
 
-// An exchange counts once for each device of its team that is simulated, mostly more than it has flows.
+// As many as Expansion makes: the steps of each part of a pass, and the flows of an exchange once for all devices of
+// its team.
 double tasks_with_steps(const TaskGraph& graph, const ExchangePlan& plan, const std::vector<char>& divides) {
   const std::vector<std::int32_t> count = graph.tasks_per_work();
   double tasks = 0;
   for (std::size_t index = 0; index < count.size(); ++index) {
     const Work& work = graph.works[index];
-    const bool is_divided = work.pass >= 0 && divides[work.pass] != 0;
-    const double steps = is_divided ? static_cast<double>(plan.passes[work.pass].pass->computations.size() +
-                                                          plan.passes[work.pass].pass->exchanges.size())
-                                    : 1;
+    double steps = 1;
+    if (work.pass >= 0 && divides[work.pass] != 0 && count[index] > 0) {
+      const PassPart part(plan.passes[work.pass], work.part_begin, work.part_end);
+      const auto& teams = plan.teams_of.at({work.stage, work.device});
+      steps = static_cast<double>((*part).computations.size());
+      for (const PassExchange& exchange : (*part).exchanges) {
+        const GraphTeam& team = plan.teams[teams[AxisGroups::place_of(exchange.axis)]];
+        steps += static_cast<double>(flows_of(team, exchange).size()) /
+                 static_cast<double>(graph.members[team.members].size());
+      }
+    }
     tasks += steps * count[index];
   }
-  return tasks;
+  return std::round(tasks);
 }
 
 } // namespace

@@ -13,6 +13,7 @@
 #include "sim/plan/estimate/estimate.hpp"
 #include "sim/plan/stage_cost/passes/pair_seconds.hpp"
 #include "sim/plan/stage_cost/passes/stream_times.hpp"
+#include "sim/replay/beside_exchange.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/measure/measure_graph.hpp"
 
@@ -319,6 +320,10 @@ std::string not_left(const Problem& problem, const OrderedPlan& ordered) {
   return shortage ? to_text(*shortage, problem.platform) : "";
 }
 
+// Tasks of a graph beyond which its passes are not divided where exchanges slow computations down, as it is then
+// replayed some 5 to 60 times, of four iterations each mostly.
+constexpr double kMostDivided = 5e5;
+
 // An engine on which no flows share links holds up no exchange.
 ExchangeTasks exchanges_of(const Study& study) {
   const ExchangeTasks wanted = study.detail->exchanges;
@@ -364,6 +369,9 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
                            .reserve = problem.training.memory,
                            .fused = fused_part(problem, ordered),
                            .rank_of = ordered.rank_of};
+  if (request.exchanges == ExchangeTasks::where_shared && exchanges_slow(study.platform)) {
+    request.most_tasks = kMostDivided;
+  }
   if (!study.loader) {
     return make_replayable(study, request);
   }
