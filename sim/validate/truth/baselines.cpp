@@ -23,8 +23,10 @@ double bubble_factor(const TruthRow& row, double devices) {
   return 1 + (pipeline - 1) / (interleave * micro_batches);
 }
 
-// Of a model's FLOPs those of what the row's time is of: backward has twice those of a forward.
-double share_of(const TruthRow& row) { return timed_parts(row) == TimedParts::forward ? 1.0 / 3 : 1; }
+// Of a model's FLOPs those of what the row calls an iteration: backward has twice those of a forward.
+double share_of(const TruthRow& row) {
+  return timed_parts(row) == TimedParts::forward && of_whole_iterations(*row.known) ? 1.0 / 3 : 1;
+}
 
 std::string key_of(const TruthRow& row) { return row.set + "\n" + row.gpu + "\n" + row.precision; }
 
