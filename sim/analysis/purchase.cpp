@@ -41,9 +41,11 @@ std::string answer_without_choice(const Purchase& purchase) {
                  : "None of " + offers + " can train " + purchase.model + "; " + best.offer + ": " + best.why_not + ".";
   }
   const std::string why = "training " + purchase.model + " on it " + best.why_not + ".";
-  return alone ? best.offer + " is out: " + why
-               : "All " + offers + " are out. The " + std::string(purchase.terms.goal->best) + " is " + best.offer +
-                     ": " + why;
+  const bool ends = std::isfinite(purchase.terms.goal->of(best)); // else none is the cheapest
+  return alone  ? best.offer + " is out: " + why
+         : ends ? "All " + offers + " are out. The " + std::string(purchase.terms.goal->best) + " is " + best.offer +
+                      ": " + why
+                : "All " + offers + " are out. " + best.offer + ": " + why;
 }
 
 // "the cheapest of the 2 of 5 offers that qualify"; "" for a single offer.

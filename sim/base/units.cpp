@@ -108,9 +108,10 @@ template <class Q> constexpr std::span<const Unit> units_of() {
 }
 
 // What is written for a unit that people shorten by the time it is per: "Gb" and "gbit" of "Gb/s".
-constexpr Spelling kShortened[] = {{"gbit", "Gb/s"}, {"Gb", "Gb/s"},   {"GB", "GB/s"},   {"mbit", "Mb/s"},
-                                   {"Mb", "Mb/s"},   {"MB", "MB/s"},   {"GiB", "GiB/s"}, {"gig", "Gb/s"},
-                                   {"gbe", "Gb/s"},  {"gbits", "Gb/s"}};
+constexpr Spelling kShortened[] = {{"gbit", "Gb/s"}, {"Gb", "Gb/s"},    {"GB", "GB/s"},   {"mbit", "Mb/s"},
+                                   {"Mb", "Mb/s"},   {"MB", "MB/s"},    {"GiB", "GiB/s"}, {"gig", "Gb/s"},
+                                   {"gbe", "Gb/s"},  {"gbits", "Gb/s"}, {"k", "kUSD"},    {"K", "kUSD"},
+                                   {"M", "MUSD"}};
 
 // "'10 GBs' has the unknown unit 'GBs'; did you mean 'GB/s'? allowed: …"
 std::string unknown_unit(std::string_view text, std::string_view unit, std::span<const Unit> units) {
@@ -138,7 +139,7 @@ std::string unknown_unit(std::string_view text, std::string_view unit, std::span
     const bool bits =
         one.unit.find("b/s") != std::string_view::npos && one.written.size() > 2; // "Gbit", whatever the case
     return (one.written == unit || (bits && same_name(one.written, unit))) &&
-           std::find(known.begin(), known.end(), one.unit) != known.end();
+           std::find(written.begin(), written.end(), one.unit) != written.end();
   });
   if (exact != std::end(kShortened)) {
     return "'" + excerpt(text) + "' has the unknown unit '" + excerpt(unit, 20) + "'; did you mean '" +

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <limits>
+
 #include "sim/analysis/buy.hpp"
 #include "sim/report/error_of_ratio.hpp"
 #include "tests/study/studies.hpp"
@@ -264,6 +266,9 @@ TEST_CASE("offers are ranked by what is asked for, then what breaks a limit, the
   CHECK_FALSE(none.is_chosen());
   CHECK(none.answer == "All 2 offers are out. The cheapest is late: training m on it takes too long.");
   CHECK(none.sure.empty());
+  late.whole.cost = Dollars{std::numeric_limits<double>::infinity()};
+  CHECK_THAT(decided({late, large}).answer, StartsWith("All 2 offers are out. late: training m on it"));
+  late.whole.cost = Dollars{1};
   CHECK(decided({late}).answer == "late is out: training m on it takes too long.");
   CHECK(decided({large}).answer == "large cannot train m: too large.");
   CHECK(decided({}).verdict().empty());

@@ -105,7 +105,7 @@ TEST_CASE("the fastest of a handful of degrees is assumed, and none that does no
   CHECK(
       in_words(std::vector<TriedDegrees>{{"{zero: 1}", Seconds{4}}, {"{tensor: 8}", {}}, {"{zero: 3}", Seconds{3}}}) ==
       "Of these degrees the fastest are assumed, each tried as mesh under 1f1b without contention: {zero: 3} 3.000 s; "
-      "{zero: 1} 4.000 s; {tensor: 8} does not fit. --set training.parallel='{zero: 1}' asks for others.");
+      "{zero: 1} 4.000 s; {tensor: 8} cannot run. --set training.parallel='{zero: 1}' asks for others.");
 }
 
 // 8.03e9 * (4 + 12 / 32) = 35.1e9 B fit on one device; a product of 1 does, so 2 is the most that is tried.

@@ -82,6 +82,8 @@ TEST_CASE("units are read as people also write them", "[base][units]") {
 TEST_CASE("a unit that could mean two things is refused with the nearest that means one", "[base][units]") {
   CHECK_THROWS_WITH(read<Bytes>("4 KB"), Catch::Contains("unknown unit 'KB'; did you mean 'kB'? allowed: B, kB"));
   CHECK_THROWS_WITH(read<BytesPerSecond>("4 GB"), Catch::Contains("did you mean 'GB/s'?"));
+  CHECK_THROWS_WITH(read<Dollars>("90k"), Catch::Contains("did you mean 'kUSD'?")); // and not 90 dollars
+  CHECK_THROWS_WITH(read<Bytes>("90k"), !Catch::Contains("USD"));
   CHECK_THROWS_WITH(read<BytesPerSecond>("4 gbps"), Catch::Contains("did you mean 'Gb/s'?"));
   CHECK_THROWS_WITH(read<Bytes>("4 Gbps"), Catch::Contains("unknown unit 'Gbps'"));
 }

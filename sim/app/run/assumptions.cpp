@@ -371,7 +371,7 @@ std::string in_words(std::vector<TriedDegrees> tried) {
   std::stable_sort(tried.begin(), tried.end(), [&](auto& one, auto& other) { return seconds(one) < seconds(other); });
   std::vector<std::string> texts;
   for (const TriedDegrees& one : tried) {
-    texts.push_back(one.parallel + (one.iteration ? " " + to_text(*one.iteration) : " does not fit"));
+    texts.push_back(one.parallel + (one.iteration ? " " + to_text(*one.iteration) : " cannot run"));
   }
   constexpr std::size_t kOther = 1;
   return tried.size() <= kOther
