@@ -398,6 +398,7 @@ TEST_CASE("chips of a TPU stand in the slices that there are", "[validate][truth
   CHECK(slice("TPU v5e", 256) == "\"16\", \"16\" \"true\", \"true\"");
   CHECK(slice("tpu-v6e", 512) == "\"16\", \"16\" \"true\", \"true\""); // two pods
   CHECK(slice("tpu-v6e", 256, "slices=4") == "\"8\", \"8\" \"false\", \"false\"");
+  CHECK(slice("TPU v4", 128) == "\"4\", \"4\", \"8\" \"true\", \"true\", \"true\"");
   CHECK(slice("tpu-v5p", 8) == "\"2\", \"2\", \"2\" \"false\", \"false\", \"false\"");
   CHECK(slice("tpu-v7x-ironwood", 256) == "\"4\", \"8\", \"8\" \"true\", \"true\", \"true\"");
 }

@@ -125,7 +125,7 @@ constexpr std::array kNodes = {
     NodeOf{"b200", "dgx-b200"},         NodeOf{"b300", "dgx-b200"},         NodeOf{"gb200", "gb200-nvl72"},
     NodeOf{"gb300", "gb200-nvl72"},     NodeOf{"mi3", "mi300x-8"},          NodeOf{"v100-sxm3", "dgx-2"},
     NodeOf{"v100-sxm", "nvlink-v100"},  NodeOf{"tpu-v5e", "tpu-v5e-16x16"}, NodeOf{"tpu-v5p", "tpu-v5p-4x4x4"},
-    NodeOf{"tpu-v6e", "tpu-v6e-16x16"}, NodeOf{"tpu-v7x", "tpu-v7x-4x4x4"},
+    NodeOf{"tpu-v6e", "tpu-v6e-16x16"}, NodeOf{"tpu-v7x", "tpu-v7x-4x4x4"}, NodeOf{"tpu-v4", "tpu-v4-4x4x4"},
 };
 
 // What JAX and Google call chips of TPUs beside the names of their generations, as words.

@@ -19,10 +19,8 @@ struct Pod {
   int chips;
 };
 constexpr std::array kPods = {
-    Pod{"tpu-v5e", 2, 256},
-    Pod{"tpu-v6e", 2, 256},
-    Pod{"tpu-v5p", 3, 6144},
-    Pod{"tpu-v7x", 3, 9216},
+    Pod{"tpu-v4", 3, 4096},  Pod{"tpu-v5e", 2, 256},  Pod{"tpu-v6e", 2, 256},
+    Pod{"tpu-v5p", 3, 6144}, Pod{"tpu-v7x", 3, 9216},
 };
 
 const Pod* pod_of(const std::string& device) {
