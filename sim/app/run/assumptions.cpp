@@ -288,7 +288,8 @@ int assumed_batch(const ModelGraph& model, const Task& task, const std::optional
 bool is_long_for_dapple(const Task& task, const Degrees& degrees) {
   constexpr int kShort = 8; // stages
   constexpr double kMany = 400'000;
-  return degrees.pipeline > kShort || 1.0 * task.layers * task.layers * (task.devices / degrees.tensor) > kMany;
+  const int groups = task.devices / degrees.tensor;
+  return degrees.pipeline > kShort || 1.0 * task.layers * task.layers * groups > kMany;
 }
 
 // The degrees with the least time of an iteration, and what was tried; the first where nothing is tried.

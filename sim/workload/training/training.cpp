@@ -67,6 +67,18 @@ std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divis
   return counts;
 }
 
+// The numbers that the file lists, or what a comparison searches.
+void take_micro_batches(std::vector<int> given, bool searched, Training& training) {
+  if (searched) {
+    training.more_micro_batches =
+        given.empty() ? divisors(training.global_batch) : powers_of_two(training.global_batch);
+    training.micro_batches = training.more_micro_batches;
+  }
+  if (!given.empty()) {
+    training.micro_batches = std::move(given);
+  }
+}
+
 // "none", or a size.
 Bytes read_bucket(yaml::Map& map, Bytes otherwise) {
   const yaml::Node* node = map.find("gradient_bucket");
@@ -406,16 +418,8 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   yaml::Map map(node, "training");
   Training training;
   training.global_batch = map.integer("global_batch", 1, kMostSamples, training.global_batch);
-  std::vector<int> given =
-      read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
-  if (searched) {
-    training.more_micro_batches =
-        given.empty() ? divisors(training.global_batch) : powers_of_two(training.global_batch);
-    training.micro_batches = training.more_micro_batches;
-  }
-  if (!given.empty()) {
-    training.micro_batches = std::move(given);
-  }
+  take_micro_batches(read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch")),
+                     searched, training);
   read_micro_batch_size(map, training);
   training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
   read_precision(map, training);
