@@ -612,6 +612,9 @@ TEST_CASE("a model is known whatever stands between the words of its name", "[va
     row.model = name;
     CHECK_THAT(text_of(row), Contains("kind: latent_attention"));
   }
+  row.sizes.experts = 0;
+  row.model = "Mixtral 8x22B"; // and no dense model
+  CHECK(text_of(row) == "refused: the row does not state experts");
   row.sizes = {};
   for (const char* name : {"Llama 3.1 8B", "Llama3.1-8B", "Llama3 8B"}) {
     CAPTURE(name);

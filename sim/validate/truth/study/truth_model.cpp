@@ -94,7 +94,8 @@ void shape_moonlight(Decoder& d) { shape_latent(d, 0, 1, 2); }
 struct ModelFamily {
   std::string_view prefix;
   void (*shape)(Decoder& decoder);
-  int feed_forward; ///< where none is stated, so many times the hidden size; 0: it must be stated
+  int feed_forward;     ///< where none is stated, so many times the hidden size; 0: it must be stated
+  bool mixture = false; ///< all of its models have experts
 };
 // The first prefix that fits, whatever stands between letters: "GPT OSS", "gpt-oss". A blank in a prefix must be there.
 constexpr std::array kFamilies = {
@@ -102,19 +103,19 @@ constexpr std::array kFamilies = {
     ModelFamily{"gpt", shape_gpt, 4},
     ModelFamily{"megatron", shape_gpt, 4},
     ModelFamily{"mpt", shape_mpt, 4},
-    ModelFamily{"llama-4", shape_llama4, 0},
+    ModelFamily{"llama-4", shape_llama4, 0, true},
     ModelFamily{"llama", shape_llama, 0},
     ModelFamily{"internlm", shape_llama, 0},
     ModelFamily{"mistral", shape_llama, 0},
-    ModelFamily{"mixtral", shape_llama, 0},
+    ModelFamily{"mixtral", shape_llama, 0, true},
     ModelFamily{"qwen3-next", nullptr, 0}, // hybrids of linear and full attention
     ModelFamily{"qwen3.5", nullptr, 0},
     ModelFamily{"qwen3", shape_qwen3, 0},
     ModelFamily{"qwen", shape_qwen2, 0},
-    ModelFamily{"deepseek-v3", shape_deepseek_v3, 0},
-    ModelFamily{"deepseek-v2", shape_deepseek_v2, 0},
-    ModelFamily{"kimi", shape_kimi, 0},
-    ModelFamily{"moonlight", shape_moonlight, 0},
+    ModelFamily{"deepseek-v3", shape_deepseek_v3, 0, true},
+    ModelFamily{"deepseek-v2", shape_deepseek_v2, 0, true},
+    ModelFamily{"kimi", shape_kimi, 0, true},
+    ModelFamily{"moonlight", shape_moonlight, 0, true},
     ModelFamily{"nemotron 3", nullptr, 0}, // hybrids of state spaces and attention
     ModelFamily{"nemotron", shape_nemotron, 4},
     ModelFamily{"falcon-h1", nullptr, 0},
@@ -221,6 +222,9 @@ std::string missing_sizes(const TruthSizes& sizes, const ModelFamily& family) {
   need(sizes.heads, "heads");
   need(sizes.sequence, "seq_len");
   need(family.feed_forward > 0 ? 1 : sizes.feed_forward, "ffn_hidden");
+  if (family.mixture) {
+    need(sizes.experts, "experts");
+  }
   if (sizes.experts > 0) {
     need(sizes.experts_active, "experts_active");
     need(sizes.expert_hidden, "moe_ffn");
