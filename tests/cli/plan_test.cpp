@@ -226,6 +226,7 @@ TEST_CASE("a config.json of Hugging Face is shown, planned and replayed, with se
   written.erase("fits");
   CHECK(written == whole);
   CHECK_THAT(shop.run("import hugging-face config.json -o model.yaml --lora 8").err, Contains("has no adapters"));
+  CHECK_THAT(shop.run("import hugging-face config.json -o model.yaml --cost-scale 2").err, Contains("a cost scale is"));
   CHECK_THAT(shop.succeed("show config.json --seq 32").out, Contains("llama: llama of Hugging Face, 32 tokens"));
   const auto seconds = [&](const std::string& model) {
     return shop

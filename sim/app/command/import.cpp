@@ -173,13 +173,12 @@ ExitStatus import_foreign_model(const ModelFormat& format, ImportCommand options
   }
   const std::filesystem::path file = options.output.file;
   if (yaml::is_named_yaml(file)) {
-    if (format.workload == nullptr || options.output.format == "json") {
+    if (options.output.format == "json") {
       throw InputError({"-o " + options.output.file, 0, 0},
-                       (format.workload == nullptr ? "'" + std::string(format.name) + "' becomes no workload file"
-                                                   : std::string("JSON is asked for")) +
-                           "; allowed: another ending than " + file.extension().string());
+                       "JSON is asked for; allowed: another ending than " + file.extension().string());
     }
-    emit(options.output, format.workload(read_file(options.file), options.file, import_options(options.reading)));
+    emit(options.output,
+         import_workload(format, read_file(options.file), options.file, import_options(options.reading)));
     return kDone;
   }
   options.output.format = file.extension() == ".json" ? "json" : options.output.format;

@@ -65,8 +65,10 @@ constexpr std::array kModelFormats = {
 
 std::span<const ModelFormat> model_formats() { return kModelFormats; }
 
-ModelGraph import_model(const ModelFormat& format, const std::string& bytes, const std::string& file,
-                        const ImportOptions& options) {
+namespace {
+
+// Throws for options that files of the format do not have.
+void refuse_unheeded(const ModelFormat& format, const std::string& file, const ImportOptions& options) {
   if (options.cost_scale && !format.has_edge_costs) {
     throw InputError({file, 0, 0}, "a cost scale is given, but files of the format '" + std::string(format.name) +
                                        "' have no costs of edges; allowed: no cost scale");
@@ -92,10 +94,7 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
     throw InputError(options.experts->where, "files of the format '" + std::string(format.name) +
                                                  "' do not say what experts do; allowed: no 'expert_capacity'");
   }
-  return format.read(bytes, file, options);
 }
-
-namespace {
 
 // The suffix by which formats are known.
 std::string suffix_of(const std::filesystem::path& path) {
@@ -103,6 +102,21 @@ std::string suffix_of(const std::filesystem::path& path) {
 }
 
 } // namespace
+
+ModelGraph import_model(const ModelFormat& format, const std::string& bytes, const std::string& file,
+                        const ImportOptions& options) {
+  refuse_unheeded(format, file, options);
+  return format.read(bytes, file, options);
+}
+
+std::string import_workload(const ModelFormat& format, const std::string& bytes, const std::string& file,
+                            const ImportOptions& options) {
+  refuse_unheeded(format, file, options);
+  if (format.workload == nullptr) {
+    throw InputError({file, 0, 0}, "'" + std::string(format.name) + "' becomes no workload file; allowed: json");
+  }
+  return format.workload(bytes, file, options);
+}
 
 ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options) {
   const std::string suffix = suffix_of(path);

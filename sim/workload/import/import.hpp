@@ -83,6 +83,10 @@ std::span<const ModelFormat> model_formats();
 ModelGraph import_model(const ModelFormat& format, const std::string& bytes, const std::string& file,
                         const ImportOptions& options);
 
+/// The same as a workload file of ours. Throws InputError, also for a format that becomes none.
+std::string import_workload(const ModelFormat& format, const std::string& bytes, const std::string& file,
+                            const ImportOptions& options);
+
 /// Reads a file in the format that its suffix names or, for JSON, its keys. Throws InputError; where no format fits, it
 /// names the known ones.
 ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options = {});
