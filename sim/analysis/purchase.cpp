@@ -42,10 +42,8 @@ std::string answer_without_choice(const Purchase& purchase) {
   }
   const std::string why = "training " + purchase.model + " on it " + best.why_not + ".";
   const bool ends = std::isfinite(purchase.terms.goal->of(best)); // else none is the cheapest
-  return alone  ? best.offer + " is out: " + why
-         : ends ? "All " + offers + " are out. The " + std::string(purchase.terms.goal->best) + " is " + best.offer +
-                      ": " + why
-                : "All " + offers + " are out. " + best.offer + ": " + why;
+  const std::string rank = ends ? "The " + std::string(purchase.terms.goal->best) + " is " : "";
+  return alone ? best.offer + " is out: " + why : "All " + offers + " are out. " + rank + best.offer + ": " + why;
 }
 
 // "the cheapest of the 2 of 5 offers that qualify"; "" for a single offer.

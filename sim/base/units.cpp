@@ -107,7 +107,8 @@ template <class Q> constexpr std::span<const Unit> units_of() {
   }
 }
 
-// What is written for a unit that people shorten by the time it is per: "Gb" and "gbit" of "Gb/s".
+// What is written for a unit that people shorten, by the time it is per or by the currency: "Gb" and "gbit" of "Gb/s",
+// "k" of "kUSD".
 constexpr Spelling kShortened[] = {{"gbit", "Gb/s"}, {"Gb", "Gb/s"},    {"GB", "GB/s"},   {"mbit", "Mb/s"},
                                    {"Mb", "Mb/s"},   {"MB", "MB/s"},    {"GiB", "GiB/s"}, {"gig", "Gb/s"},
                                    {"gbe", "Gb/s"},  {"gbits", "Gb/s"}, {"k", "kUSD"},    {"K", "kUSD"},

@@ -158,19 +158,6 @@ void read_power(const yaml::Node& node, DeviceType& type) {
   map.finish();
 }
 
-const yaml::Node* find_dotted(const yaml::Node& root, std::string_view key) {
-  const yaml::Node* at = &root;
-  while (at != nullptr) {
-    const size_t dot = key.find('.');
-    at = at->find(key.substr(0, dot));
-    if (dot == std::string_view::npos) {
-      break;
-    }
-    key.remove_prefix(dot + 1);
-  }
-  return at;
-}
-
 // Checks only that each source belongs to a value of the file; its text is for people.
 void check_sources(const yaml::Node& document, const yaml::Node* sources) {
   if (sources == nullptr) {
@@ -179,7 +166,7 @@ void check_sources(const yaml::Node& document, const yaml::Node* sources) {
   const yaml::Map must_be_mapping(*sources, "sources");
   for (const yaml::Node::Entry& entry : sources->entries) {
     yaml::scalar(entry.value, entry.key);
-    if (find_dotted(document, entry.key) == nullptr) {
+    if (yaml::find(document, entry.key) == nullptr) {
       throw InputError(entry.where,
                        "a source for '" + excerpt(entry.key) +
                            "', which this device type does not give; allowed: its keys, such as 'peak.fp16'");

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/base/divisors.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -83,7 +85,7 @@ Steadiness find_steady(const TaskGraph& graph, const Timeline& timeline) {
   best.window = std::max(1, best.iterations / 2);
   const double work = longest_work(graph, timeline, best.iterations - 1);
   const int reach = reach_of(graph);
-  const int first = (kLeastWindow + graph.cycle - 1) / graph.cycle * graph.cycle;
+  const int first = round_up(kLeastWindow, graph.cycle);
   for (int window = first; window + reach <= best.iterations && best.spread > kSteady; window += graph.cycle) {
     const Advance advance{best.iterations, window, reach, work};
     if (const double spread = advance.spread(graph, timeline, best.spread); spread < best.spread) {

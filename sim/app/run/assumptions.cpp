@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "sim/base/divisors.hpp"
 #include "sim/base/format/yaml.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/base/named_table.hpp"
@@ -241,8 +242,6 @@ int batch_in(const std::vector<Setting>& given) {
   }
   return batch <= kMost ? batch : 0;
 }
-
-int round_up(int number, int multiple) { return (number + multiple - 1) / multiple * multiple; }
 
 constexpr int kFewDevices = 16; // on which strategies search by themselves
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/base/add_new.hpp"
+#include "sim/base/divisors.hpp"
 #include "sim/base/named_table.hpp"
 
 namespace stagecraft {
@@ -97,7 +98,7 @@ std::vector<Setting> shared_batch(const std::vector<std::vector<Setting>>& assum
   if (largest == 0) {
     return {};
   }
-  const long shared = (largest + devices - 1) / devices * devices;
+  const long shared = round_up(largest, devices);
   return {{"training.global_batch", std::to_string(shared <= kFewTimes * largest    ? shared
                                                    : common <= kMostTimes * largest ? common
                                                                                     : largest)}};

@@ -28,6 +28,19 @@ Node load_beside(const Node& name, std::string_view what) {
   return load(std::filesystem::path(name.where.file).parent_path() / file);
 }
 
+const Node* find(const Node& root, std::string_view dotted_key) {
+  const Node* at = &root;
+  while (at != nullptr) {
+    const size_t dot = dotted_key.find('.');
+    at = at->find(dotted_key.substr(0, dot));
+    if (dot == std::string_view::npos) {
+      break;
+    }
+    dotted_key.remove_prefix(dot + 1);
+  }
+  return at;
+}
+
 namespace {
 
 // The value at a dotted key. Makes missing mappings on the way, placed at `where`.

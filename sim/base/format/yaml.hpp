@@ -52,6 +52,9 @@ Node load(const std::filesystem::path& path);
 /// `what` where the name leads to another folder.
 Node load_beside(const Node& name, std::string_view what);
 
+/// The value at a dotted key of nested mappings, "training.global_batch"; null where there is none.
+const Node* find(const Node& root, std::string_view dotted_key);
+
 /// Sets the value at a dotted key, "training.global_batch", making missing mappings on the way. The value is parsed as
 /// YAML and placed at `where`. List items are named by number: "nodes.0.count".
 void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where);

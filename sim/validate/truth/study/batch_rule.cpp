@@ -24,12 +24,12 @@ int usual_micro_batch(const RunTraining& run, int batch) {
   return size;
 }
 
-// Of a table that gives batches of a device: what replicas accumulate, in whole micro-batches.
 // More samples than a study takes, which it refuses, where the product is too large for one.
 int most_batch(long long samples) {
   return static_cast<int>(std::min<long long>(samples, std::numeric_limits<int>::max()));
 }
 
+// Of a table that gives batches of a device: what replicas accumulate, in whole micro-batches.
 int batch_of_replicas(RunTraining& run) {
   int each = static_cast<int>(run.row.micro_batch);
   if (each == 0 && run.images) {

@@ -80,11 +80,10 @@ void write_interleave(RunTraining& run) {
   if (!run.stages.empty() && run.pipeline > 1) {
     run.line("    layers: \"" + run.stages + "\"");
   }
-  if (run.interleave > 1 && run.pipeline == 1) {
-    run.assume("nothing of virtual_stages " + std::to_string(run.interleave) + " in one stage");
-  }
   if (run.interleave > 1 && run.pipeline > 1) {
     run.line("    interleave: " + std::to_string(run.interleave));
+  } else if (run.interleave > 1) {
+    run.assume("nothing of virtual_stages " + std::to_string(run.interleave) + " in one stage");
   }
   if (run.stages.empty()) {
     write_layers(run);

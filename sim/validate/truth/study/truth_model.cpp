@@ -65,17 +65,6 @@ void shape_nemotron(Decoder& d) {
   d.rotary = 0.5;
 }
 
-// DeepSeek-V2 and what follows it: latent attention (DeepSeek-AI 2024), the first layers dense.
-void shape_latent(Decoder& d, int query_rank, int dense, int shared) {
-  d.latent = {.query_rank = query_rank, .key_value_rank = 512, .without_rotary = 128, .rotary = 64, .value = 128};
-  d.experts.shared = shared * d.experts.intermediate;
-  for (int layer = 0; layer < std::min<int>(dense, static_cast<int>(d.layers.size())); ++layer) {
-    d.layers[static_cast<std::size_t>(layer)].sparse = false;
-  }
-}
-constexpr int kQueryRank = 1536;
-void shape_deepseek_v3(Decoder& d) { shape_latent(d, kQueryRank, 3, 1); }
-void shape_deepseek_v2(Decoder& d) { shape_latent(d, kQueryRank, 1, 2); }
 // Llama 4 (its config.json): one more expert that every token goes through. Every fourth layer has no positions and
 // sees all tokens, the others those of their chunk. Of Maverick, with 128 experts, every second layer is dense.
 void shape_llama4(Decoder& d) {
@@ -88,6 +77,18 @@ void shape_llama4(Decoder& d) {
     d.layers[layer].window = d.layers[layer].turns ? kChunk : 0;
   }
 }
+
+// DeepSeek-V2 and what follows it: latent attention (DeepSeek-AI 2024), the first layers dense.
+void shape_latent(Decoder& d, int query_rank, int dense, int shared) {
+  d.latent = {.query_rank = query_rank, .key_value_rank = 512, .without_rotary = 128, .rotary = 64, .value = 128};
+  d.experts.shared = shared * d.experts.intermediate;
+  for (int layer = 0; layer < std::min<int>(dense, static_cast<int>(d.layers.size())); ++layer) {
+    d.layers[static_cast<std::size_t>(layer)].sparse = false;
+  }
+}
+constexpr int kQueryRank = 1536;
+void shape_deepseek_v3(Decoder& d) { shape_latent(d, kQueryRank, 3, 1); }
+void shape_deepseek_v2(Decoder& d) { shape_latent(d, kQueryRank, 1, 2); }
 void shape_kimi(Decoder& d) { shape_latent(d, kQueryRank, 1, 1); }
 void shape_moonlight(Decoder& d) { shape_latent(d, 0, 1, 2); }
 
@@ -240,7 +241,7 @@ int words_of(const TruthRow& row, bool pads, std::vector<std::string>& assumed) 
     assumed.emplace_back("a vocabulary of 50257, as GPT-2's");
   }
   const int step = kStep * std::max(row.degrees.tensor, 1);
-  return pads ? (words + step - 1) / step * step : words;
+  return pads ? round_up(words, step) : words;
 }
 
 std::string with_indent(const std::string& text, const std::string& indent) {

@@ -30,9 +30,8 @@ std::string letters_in(std::string_view text) {
   return letters;
 }
 
-// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits of so many words, in front of versions and remarks, as
-// of
-// "-uncased" behind a name of Hugging Face.
+// "resnet50" of "ResNet-50 v1.5 (PyTorch)": letters and digits of so many words, in front of versions and remarks,
+// as "-uncased" behind a name of Hugging Face.
 std::string letters_of(std::string_view name, int words = 1) {
   std::string plain = plain_words(name);
   for (const std::string_view remark : {"-uncased", "-cased"}) {

@@ -45,31 +45,18 @@ std::vector<int> axes_of(int chips, std::size_t axes) {
   return sizes;
 }
 
-const yaml::Node* at(const yaml::Node& node, std::initializer_list<std::string_view> keys) {
-  const yaml::Node* found = &node;
-  for (const std::string_view key : keys) {
-    found = found == nullptr ? nullptr : found->find(key);
-  }
-  return found;
-}
-
 // The host of a slice stands for all of its hosts, each of which has some of the chips.
 void scale_host(yaml::Node& node, double factor) {
   constexpr int kDecimals = 3;
-  const Where where{"platform", 0, 0};
-  const auto scale = [&](const yaml::Node* found, const char* key, auto&& rounded) {
-    if (found != nullptr) {
+  for (const std::string_view key :
+       {"host.cores", "host.memory", "host.memory_bandwidth", "host.disk_bandwidth", "host.power.idle"}) {
+    if (const yaml::Node* shipped = yaml::find(node, key)) {
       char* unit = nullptr;
-      const double each = std::strtod(found->text.c_str(), &unit);
-      yaml::set(node, key, rounded(factor * each) + unit, where);
+      const double all = factor * std::strtod(shipped->text.c_str(), &unit);
+      const bool counts = *unit == '\0'; // cores, which are whole
+      yaml::set(node, key, (counts ? to_text(std::ceil(all), 0) : to_text(all, kDecimals)) + unit, {"platform", 0, 0});
     }
-  };
-  const auto decimal = [](double value) { return to_text(value, kDecimals); };
-  scale(at(node, {"host", "cores"}), "host.cores", [](double value) { return to_text(std::ceil(value), 0); });
-  scale(at(node, {"host", "memory"}), "host.memory", decimal);
-  scale(at(node, {"host", "memory_bandwidth"}), "host.memory_bandwidth", decimal);
-  scale(at(node, {"host", "disk_bandwidth"}), "host.disk_bandwidth", decimal);
-  scale(at(node, {"host", "power", "idle"}), "host.power.idle", decimal);
+  }
 }
 
 } // namespace
